@@ -39,7 +39,7 @@ def test_a_waived_error_fails_nothing_and_says_why_by_the_reason_of_the_test(
         ),
         (
             ["[tool.ttnn_perf.rules.TTP203]", "shares = 0.1"],
-            "rules.TTP203: it has no limit 'shares'; its limits: share, trips",
+            "rules.TTP203: it has no limit 'shares'; its limits: share",
         ),
         (
             ["[tool.ttnn_perf.rules.TTP999]", "share = 0.1"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from itertools import compress
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -112,7 +112,6 @@ _NEITHER: Final = (
     "the capture has neither replays of a trace nor a window of signposts (NAME … NAME_END): gaps "
     "of a whole capture are compilation and idle time"
 )
-_NONE_COMPLETE: Final = "every replay of a trace ran other ops (TTP002): none is known to be whole"
 #: A host that sends op after op takes less for each, though some gaps may be longer.
 _COLD_NS: Final = 2e5
 _NO_GAPS: Final = "the capture does not give the gaps between ops"
@@ -122,8 +121,7 @@ _INFLATED: Final = "outside a replay the profiler itself makes gaps longer"
 class Gaps(NamedTuple):
     """Waiting and working time inside ``executions`` replays, or windows.
 
-    ``waits`` are the rows that were waited for. ``incomplete`` replays lost ops, so that their gaps
-    are no gaps: they are left out.
+    ``waits`` are the rows that were waited for.
     """
 
     waited_ns: float
@@ -131,7 +129,6 @@ class Gaps(NamedTuple):
     executions: int
     replayed: bool
     waits: tuple[int, ...]
-    incomplete: int = 0
 
     @property
     def share(self) -> float:
@@ -142,8 +139,7 @@ class Gaps(NamedTuple):
     @property
     def place(self) -> str:
         """Where the gaps were counted, in words."""
-        kind = "complete replay" if self.incomplete else "replay" if self.replayed else "window"
-        return counted(self.executions, kind)
+        return counted(self.executions, "replay" if self.replayed else "window")
 
     @property
     def caveat(self) -> str | None:
@@ -157,17 +153,14 @@ def gaps_of(subject: Subject) -> Gaps | str:
     Between phases of a program lie compilation and idle time, so that the gaps of a whole capture
     are nearly all of its time. Counted are gaps inside replays of traces, else inside windows; the
     gap before the first op of each is not inside. A window in which programs were compiled tells
-    nothing of a later call. Of replays that ran different ops, those that lost some are left out.
+    nothing of a later call.
     """
     return subject.why_absent(Input.OPS) if subject.ops is None else _gaps(subject.ops)
 
 
 @once_per_table
 def _gaps(table: OpTable) -> Gaps | str:
-    all_replays = _replays(table)
-    replays = _complete(table, all_replays)
-    if all_replays and not replays:
-        return _NONE_COMPLETE
+    replays = _replays(table)
     windows = [] if replays else measured_calls(table)
     sequences = list(replays.values())
     for window in windows:
@@ -201,36 +194,12 @@ def _gaps(table: OpTable) -> Gaps | str:
         executions=len(windows) or len({key[1:] for key in replays}),
         replayed=bool(replays),
         waits=waits,
-        incomplete=len(all_replays) - len(replays),
     )
 
 
-#: The rows of the ops of a replay, by device, trace and which execution it is.
-_Replays = dict[tuple[int, int, int], list[int]]
-
-
-def _complete(table: OpTable, replays: _Replays) -> _Replays:
-    """Leave out incomplete replays, unlike the longest that agree.
-
-    The profiler loses ops and adds none, so that the longest are whole where several agree.
-    """
-    broken = {(trace.device, trace.trace) for trace in table.traces if not trace.complete}
-    ran = {
-        key: tuple([table.columns.signature[at] for at in places])
-        for key, places in replays.items()
-        if key[:2] in broken
-    }
-    whole: set[tuple[int, int, int]] = set()
-    for kind in broken:
-        sequences = Counter(sequence for key, sequence in ran.items() if key[:2] == kind)
-        longest = max(sequences, key=lambda each: (len(each), sequences[each]), default=())
-        if sequences[longest] > 1:
-            whole |= {key for key, sequence in ran.items() if sequence == longest}
-    return {key: places for key, places in replays.items() if key not in ran or key in whole}
-
-
-def _replays(table: OpTable) -> _Replays:
-    found: _Replays = defaultdict(list)
+def _replays(table: OpTable) -> dict[tuple[int, int, int], list[int]]:
+    """Return the rows of replays by device, trace and execution."""
+    found: dict[tuple[int, int, int], list[int]] = defaultdict(list)
     columns = table.columns
     rows = zip(columns.device, columns.trace, columns.replay, strict=True)
     for at, (device, trace, replay) in enumerate(rows):
@@ -246,7 +215,6 @@ class Difference(NamedTuple):
     number: int
     expected: str
     found: str
-    same_ops: bool
 
     def __str__(self) -> str:
         return f"{self.what} {self.number}: {self.found} instead of {self.expected}"
@@ -273,18 +241,9 @@ def differences(table: OpTable) -> Iterator[Difference]:
         expected = [signature[at] for at in first]
         for number, other in enumerate(others, start=2):
             if [signature[at] for at in other] != expected:
-                yield _difference(table, what, number, (first, other))
-
-
-def _difference(
-    table: OpTable, what: str, number: int, both: tuple[Sequence[int], Sequence[int]]
-) -> Difference:
-    first, other = both
-    pairs = [(table.op(mine), table.op(theirs)) for mine, theirs in zip(first, other, strict=False)]
-    same = len(first) == len(other) and all(
-        mine.signature.op == theirs.signature.op for mine, theirs in pairs
-    )
-    for mine, theirs in pairs:
-        if mine.signature != theirs.signature:
-            return Difference(what, number, op_name(mine), op_name(theirs), same)
-    return Difference(what, number, counted(len(first), "op"), counted(len(other), "op"), same)
+                pairs = zip(map(table.op, first), map(table.op, other), strict=False)
+                unlike = (pair for pair in pairs if pair[0].signature != pair[1].signature)
+                names = next((tuple(map(op_name, pair)) for pair in unlike), None)
+                yield Difference(
+                    what, number, *(names or (counted(len(run), "op") for run in (first, other)))
+                )

@@ -286,7 +286,7 @@ def activation_reads(table: OpTable) -> Sequence[tuple[Op, tuple[Tensor, ...]]]:
     return tuple(found)
 
 
-def activation_operands(subject: Subject, *, with_producer: bool = False) -> Iterator[Operand]:
+def activation_operands(subject: Subject) -> Iterator[Operand]:
     """Yield the activations that ops of a table, or report, read."""
     if subject.ops is not None:
         for op, activations in activation_reads(subject.ops):
@@ -294,9 +294,8 @@ def activation_operands(subject: Subject, *, with_producer: bool = False) -> Ite
     elif subject.report is not None:
         names = {operation.id: operation.name for operation in subject.report.operations}
         for edge, tensor in activation_edges(subject.report):
-            producer = f"{names[edge.producer]} → " if with_producer else ""
-            shape = shape_text(tensor.shape)
-            yield Operand(f"{producer}{names[edge.consumer]} {shape}", tensor, 1, given=False)
+            ends = f"{names[edge.producer]} → {names[edge.consumer]}"
+            yield Operand(f"{ends} {shape_text(tensor.shape)}", tensor, 1, given=False)
 
 
 def activation_edges(report: Report) -> Iterator[tuple[Edge, Tensor]]:
@@ -306,50 +305,6 @@ def activation_edges(report: Report) -> Iterator[tuple[Edge, Tensor]]:
         tensor = device_tensor(report.tensors.get(edge.tensor))
         if tensor is not None and {edge.producer, edge.consumer} <= computing:
             yield edge, tensor
-
-
-#: Operations that only convert or move what they are given.
-_MOVES: Final = re.compile(
-    r"tilize|to_?layout|to_?memory_?config|reshard|interleaved_?to|sharded_?to|copy|move|clone",
-    re.IGNORECASE,
-)
-
-
-class RoundTrip(NamedTuple):
-    """Two operations in a row that only convert or move a tensor."""
-
-    out: Operation
-    back: Operation
-    before: Tensor
-    there: Tensor
-    after: Tensor
-
-    def told(self, stations: tuple[str, str, str]) -> str:
-        """Name both operations, the tensor, and where it was on its way."""
-        ids = f"operations {self.out.id} and {self.back.id}"
-        shape = shape_text(self.there.shape)
-        return f"{self.out.name} → {self.back.name} ({ids}) {shape}, {' → '.join(stations)}"
-
-
-def round_trips(report: Report) -> Iterator[RoundTrip]:
-    """Yield the tensors that two operations in a row move."""
-    operations = {operation.id: operation for operation in report.completed}
-    readers = Counter(edge.tensor for edge in report.edges)
-    for edge in report.edges:
-        out, back = operations.get(edge.producer), operations.get(edge.consumer)
-        if out is None or back is None or readers[edge.tensor] != 1:
-            continue
-        if not (_only_moves(out) and _only_moves(back)):
-            continue
-        numbers = (*out.inputs[:1], edge.tensor, *back.outputs[:1])
-        tensors = [device_tensor(report.tensors.get(number)) for number in numbers]
-        if len(tensors) == 3 and None not in tensors:
-            yield RoundTrip(out, back, *filter(None, tensors))
-
-
-def _only_moves(operation: Operation) -> bool:
-    names = operation.device_operations or (operation.name.rpartition(".")[2],)
-    return all(map(_MOVES.search, names))
 
 
 def sharding_in(memory: str | None) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from enum import Enum
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -323,53 +322,23 @@ _LAYER_NORM: Final = re.compile(r"layer_?norm|rms_?norm", re.IGNORECASE)
 NOT_TOLD: Final = "the capture does not say how many cores there are"
 
 
-class Remedy(Enum):
-    """Ways to give an op more cores."""
-
-    ONE_D = (
-        "matmuls of few rows: a 1D program config (`mcast_in0=True`), `per_core_N` = tiles of "
-        "the width ÷ cores"
-    )
-    GRID = (
-        "matmuls: a program config with a larger `compute_with_storage_grid_size` and smaller "
-        "`per_core_M` and `per_core_N`"
-    )
-    SHARD_NORM = "norms: shard the input by width (several rows of tiles: by block)"
-    CORE_GRID = "group norms: a larger `core_grid`"
-    SHARDS = "cut the memory config into more shards"
-    FUSE = (
-        "activations on the shards of their neighbours: fuse them into the matmul "
-        "(`fused_activation`) or the multiply beside them"
-    )
-    NEIGHBOURS = (
-        "elementwise ops on the shards of their neighbours: give all of them more shards, as a "
-        "reshard for one alone costs about 2 µs"
-    )
-    BATCH = (
-        "batched matmuls: a batch-parallel config (`MatmulMultiCoreReuseProgramConfig`), as they "
-        "work on one of the batch after the other"
-    )
-    ROTARY = "RotaryEmbedding: `rotary_embedding_hf` or `rotary_embedding_llama`"
-    ROTARY_SHARDED = (
-        "RotaryEmbedding: `rotary_embedding_hf` or `rotary_embedding_llama`, on inputs that are "
-        "sharded by height"
-    )
-    ROTARY_WIDE = "RotaryEmbedding: `rotary_embedding_hf`, which takes heads of more than 256"
-    MULTICORE = "conversions: `use_multicore=True`"
-    CHUNKS = "attention: a smaller `q_chunk_size`, or a larger `compute_with_storage_grid_size`"
-    CONV = "convolutions: another `shard_layout`, or a larger core grid"
+_SHARDS: Final = "cut the memory config into more shards"
+_GRID: Final = (
+    "matmuls: a program config with a larger `compute_with_storage_grid_size` and smaller "
+    "`per_core_M` and `per_core_N`"
+)
 
 
 class Spread(NamedTuple):
-    """The parts an op can be cut into, and its shortest time.
+    """Parts to cut an op into, and its shortest time.
 
     ``more_ns`` is what other ops take for that; ``on_shards_ns`` what it takes on shards, whatever
     their number.
     """
 
     parts: int
-    least_ns: float
-    remedy: Remedy
+    remedy: str
+    least_ns: float = LAUNCH_NS
     more_ns: float = 0.0
     on_shards_ns: float | None = None
 
@@ -386,7 +355,7 @@ class OnCores(NamedTuple):
     cores: int
     possible: int
     saved_ns: float
-    remedy: Remedy
+    remedy: str
     shards: bool = False
     interleaved: bool = False
 
@@ -394,11 +363,6 @@ class OnCores(NamedTuple):
     def part(self) -> float:
         """The cores in use as a fraction of the possible ones."""
         return self.cores / self.possible
-
-    @property
-    def is_worth_it(self) -> bool:
-        """True if more cores make it a good deal shorter."""
-        return self.saved_ns >= self.op.kernel_ns * _WORTH_IT
 
     @property
     def cores_text(self) -> str:
@@ -444,7 +408,8 @@ def few_cores(
     found: dict[int, OnCores] = {}
     for each in ops_on_cores(step, available, shortest_us=shortest_us):
         few = each.part < used or each.interleaved
-        if not few or not each.is_worth_it or searches(each.op.signature):
+        worth = each.saved_ns >= each.op.kernel_ns * _WORTH_IT
+        if not few or not worth or searches(each.op.signature):
             continue
         other_ns = sharded.get(each.row)
         left_ns = each.op.kernel_ns - each.saved_ns
@@ -455,9 +420,16 @@ def few_cores(
 
 def ops_on_cores(step: OpTable, available: int, *, shortest_us: float) -> Iterator[OnCores]:
     """Yield the ops of the slowest device that could be spread."""
-    for row, op, cores, read_ns, spread in _spreadable(step):
-        if op.kernel_ns < shortest_us * 1000:
+    lines = rooflines(step)
+    decodes = any(_DECODES.search(signature.op) for signature in step.signatures)
+    for row, op in critical_ops(step):
+        if op.kernel_ns < shortest_us * 1000 or lines[row].stale:
             continue
+        cores = working_cores(op)
+        spread = _spread(op, decodes=decodes) if cores else None
+        if not cores or spread is None:
+            continue
+        read_ns = (lines[row].dram_ns or 0.0) / _reachable(op)
         possible = max(cores, evenly(spread.parts, available))
         least = max(op.kernel_ns * cores / possible, spread.least_ns, read_ns) + spread.more_ns
         interleaved = spread.on_shards_ns is not None and possible == cores
@@ -466,28 +438,6 @@ def ops_on_cores(step: OpTable, available: int, *, shortest_us: float) -> Iterat
         saved = max(0.0, op.kernel_ns - least)
         shards = cores != op.cores
         yield OnCores(row, op, cores, possible, saved, spread.remedy, shards, interleaved)
-
-
-class _Spreadable(NamedTuple):
-    row: int
-    op: Op
-    cores: int
-    read_ns: float
-    spread: Spread
-
-
-@once_per_table
-def _spreadable(step: OpTable) -> Sequence[_Spreadable]:
-    lines = rooflines(step)
-    decodes = any(_DECODES.search(signature.op) for signature in step.signatures)
-    found: list[_Spreadable] = []
-    for row, op in critical_ops(step):
-        cores = working_cores(op)
-        spread = _spread(op, decodes=decodes) if cores and not lines[row].stale else None
-        if cores and spread is not None:
-            read_ns = (lines[row].dram_ns or 0.0) / _reachable(op)
-            found.append(_Spreadable(row, op, cores, read_ns, spread))
-    return tuple(found)
 
 
 def evenly(parts: int, available: int) -> int:
@@ -521,32 +471,44 @@ def _spread(op: Op, *, decodes: bool) -> Spread | None:
     if not signature.inputs or not signature.outputs or _PER_USER.search(signature.op):
         return None
     if searches(signature):
-        return Spread(_tiles(signature.inputs[0]), LAUNCH_NS, Remedy.SHARDS)
+        return Spread(_tiles(signature.inputs[0]), _SHARDS)
+    first, given = signature.inputs[0], signature.outputs[0]
+    rows, tiles = max(_tile_rows(first), _tile_rows(given)), max(map(_tiles, signature.outputs))
     if signature.code == "RotaryEmbedding":
-        return _spread_rotary(op, decodes=decodes)
-    spread = _BY_CATEGORY.get(signature.category)
-    return None if spread is None else spread(op)
+        return _spread_rotary(first, rows, decodes=decodes)
+    found: Spread | None = None
+    match signature.category:
+        case Category.MATMUL:
+            found = _spread_matmul(op)
+        case Category.CONV:
+            found = Spread(tiles, "convolutions: another `shard_layout`, or a larger core grid")
+        case Category.ATTENTION if _HEADS.search(signature.code):
+            # They are cut along the sequence alone, whatever the number of heads.
+            found = Spread(min(_tile_rows(first), _tile_rows(given)), _SHARDS)
+        case Category.ATTENTION:
+            smaller = "attention: a smaller `q_chunk_size`"
+            found = Spread(rows, f"{smaller}, or a larger `compute_with_storage_grid_size`")
+        case Category.NORM:
+            found = _spread_norm(op, tiles)
+        case Category.LAYOUT if "ilize" in signature.op and op.kernel_ns >= _LONG_CONVERSION_NS:
+            found = Spread(rows, "conversions: `use_multicore=True`")
+        case Category.ELEMENTWISE:
+            if _SHARDED_L1.search(first.memory) and _SHARDED_L1.search(given.memory):
+                remedy = _FUSE if signature.code.startswith("Unary") else _NEIGHBOURS
+                found = Spread(tiles, remedy, more_ns=_RESHARDS_NS)
+            else:
+                found = Spread(tiles, _SHARDS)
+    return found
 
 
-def _spread_conversion(op: Op) -> Spread | None:
-    if "ilize" not in op.signature.op or op.kernel_ns < _LONG_CONVERSION_NS:
-        return None
-    rows = max(map(_tile_rows, (op.signature.inputs[0], op.signature.outputs[0])))
-    return Spread(rows, LAUNCH_NS, Remedy.MULTICORE)
-
-
-def _spread_convolution(op: Op) -> Spread | None:
-    return Spread(max(map(_tiles, op.signature.outputs)), LAUNCH_NS, Remedy.CONV)
-
-
-def _spread_elementwise(op: Op) -> Spread | None:
-    tiles = max(map(_tiles, op.signature.outputs))
-    ends = (op.signature.inputs[0], op.signature.outputs[0])
-    if all(_SHARDED_L1.search(tensor.memory) for tensor in ends):
-        alone = op.signature.code.startswith("Unary")
-        remedy = Remedy.FUSE if alone else Remedy.NEIGHBOURS
-        return Spread(tiles, LAUNCH_NS, remedy, _RESHARDS_NS)
-    return Spread(tiles, LAUNCH_NS, Remedy.SHARDS)
+_FUSE: Final = (
+    "activations on the shards of their neighbours: fuse them into the matmul "
+    "(`fused_activation`) or the multiply beside them"
+)
+_NEIGHBOURS: Final = (
+    "elementwise ops on the shards of their neighbours: give all of them more shards, as a "
+    "reshard for one alone costs about 2 µs"
+)
 
 
 def _spread_matmul(op: Op) -> Spread | None:
@@ -556,23 +518,26 @@ def _spread_matmul(op: Op) -> Spread | None:
     """
     signature = op.signature
     given = signature.outputs[0]
+    tiles, of_one = _tiles(given), _tiles(given._replace(padded=given.padded[-2:]))
     if "sparse" in signature.op.lower():
-        return Spread(_tiles(given._replace(padded=given.padded[-2:])), LAUNCH_NS, Remedy.GRID)
+        return Spread(of_one, _GRID)
     second = signature.inputs[1] if len(signature.inputs) > 1 else None
     if is_dram_sharded(op.attributes) or (
         second is not None and second.memory.startswith("DRAM") and "SHARDED" in second.memory
     ):
         return None
-    rows = _tile_rows(given)
-    columns = _tiles(given) // rows
     batched = second is not None and prod(second.padded[:-2]) > 1
-    of_one = _tiles(given._replace(padded=given.padded[-2:]))
-    if batched and (op.cores or 0) <= of_one < _tiles(given):
-        return Spread(_tiles(given), LAUNCH_NS, Remedy.BATCH)
+    if batched and (op.cores or 0) <= of_one < tiles:
+        one_by_one = "as they work on one of the batch after the other"
+        config = "a batch-parallel config (`MatmulMultiCoreReuseProgramConfig`)"
+        return Spread(tiles, f"batched matmuls: {config}, {one_by_one}")
     beside = 0.0 if batched or second is None else _BESIDE_NS
+    rows = _tile_rows(given)
     if not batched and rows < grid_rows(op):
-        return Spread(columns, LAUNCH_NS, Remedy.ONE_D, beside)
-    return Spread(_tiles(given), LAUNCH_NS, Remedy.GRID, beside)
+        config = "a 1D program config (`mcast_in0=True`)"
+        remedy = f"matmuls of few rows: {config}, `per_core_N` = tiles of the width ÷ cores"
+        return Spread(tiles // rows, remedy, more_ns=beside)
+    return Spread(tiles, _GRID, more_ns=beside)
 
 
 def grid_rows(op: Op) -> int:
@@ -597,51 +562,31 @@ def config_grid(op: Op) -> tuple[int, int]:
     return int(columns), int(rows)
 
 
-def _spread_attention(op: Op) -> Spread | None:
-    first, given = op.signature.inputs[0], op.signature.outputs[0]
-    code = op.signature.code
-    rows = max(_tile_rows(first), _tile_rows(given))
-    if _HEADS.search(code):
-        # They are cut along the sequence alone, whatever the number of heads.
-        return Spread(min(_tile_rows(first), _tile_rows(given)), LAUNCH_NS, Remedy.SHARDS)
-    return Spread(rows, LAUNCH_NS, Remedy.CHUNKS)
-
-
-def _spread_rotary(op: Op, *, decodes: bool) -> Spread | None:
-    first, given = op.signature.inputs[0], op.signature.outputs[0]
-    rows = max(_tile_rows(first), _tile_rows(given))
+def _spread_rotary(first: Tensor, rows: int, *, decodes: bool) -> Spread:
     if first.padded[-1] > _LLAMA_HEAD:
-        return Spread(rows, _ROTARY_NS, Remedy.ROTARY_WIDE)
+        remedy = "RotaryEmbedding: `rotary_embedding_hf`, which takes heads of more than 256"
+        return Spread(rows, remedy, _ROTARY_NS)
+    remedy = "RotaryEmbedding: `rotary_embedding_hf` or `rotary_embedding_llama`"
     if not decodes:
-        return Spread(rows, _ROTARY_NS, Remedy.ROTARY)
+        return Spread(rows, remedy, _ROTARY_NS)
     # On one row of tiles it has one core in any case: what shards save is fetching.
     fetches = rows == 1 and not _SHARDED_L1.search(first.memory)
     on_shards = _ROTARY_NS if fetches else None
-    return Spread(rows, _ROTARY_NS, Remedy.ROTARY_SHARDED, on_shards_ns=on_shards)
+    remedy += ", on inputs that are sharded by height"
+    return Spread(rows, remedy, _ROTARY_NS, on_shards_ns=on_shards)
 
 
-def _spread_norm(op: Op) -> Spread | None:
-    first = op.signature.inputs[0]
-    code = op.signature.code
-    tiles = max(map(_tiles, op.signature.outputs))
+def _spread_norm(op: Op, tiles: int) -> Spread:
+    first, code = op.signature.inputs[0], op.signature.code
     if "softmax" in code.lower():
-        return Spread(_tile_rows(first), LAUNCH_NS, Remedy.SHARDS)
+        return Spread(_tile_rows(first), _SHARDS)
     if not _LAYER_NORM.search(code):
         grouped = "group" in code.lower()
-        return Spread(tiles, LAUNCH_NS, Remedy.CORE_GRID if grouped else Remedy.SHARDS)
+        return Spread(tiles, "group norms: a larger `core_grid`" if grouped else _SHARDS)
     if _SHARDED_L1.search(first.memory):
-        return Spread(tiles, _NORM_NS, Remedy.SHARDS)
-    return Spread(tiles, _NORM_NS, Remedy.SHARD_NORM, _NORM_MOVES_NS)
-
-
-_BY_CATEGORY: Final[Mapping[Category, Callable[[Op], Spread | None]]] = {
-    Category.MATMUL: _spread_matmul,
-    Category.CONV: _spread_convolution,
-    Category.ATTENTION: _spread_attention,
-    Category.NORM: _spread_norm,
-    Category.LAYOUT: _spread_conversion,
-    Category.ELEMENTWISE: _spread_elementwise,
-}
+        return Spread(tiles, _SHARDS, _NORM_NS)
+    remedy = "norms: shard the input by width (several rows of tiles: by block)"
+    return Spread(tiles, remedy, _NORM_NS, _NORM_MOVES_NS)
 
 
 def _tiles(tensor: Tensor) -> int:

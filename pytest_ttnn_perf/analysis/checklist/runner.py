@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable
-from functools import cache, cached_property, lru_cache
+from functools import cache
 from importlib import import_module
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -32,7 +32,7 @@ from pytest_ttnn_perf.core.finding import (
 from pytest_ttnn_perf.core.text import did_you_mean, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.core.finding import CustomRule, Subject
     from pytest_ttnn_perf.core.settings import RuleSettings, Settings
@@ -57,10 +57,10 @@ _MODULES: Final = {
 _NEEDS: Final = {
     (): "004 006",
     (Input.OPS,): (
-        "002 007 008 009 010 011 012 103 104 305 306 307 308 309 310 311 312 313 314 315 320 321 "
-        "401 403 607 608 703 704"
+        "002 007 008 009 010 011 012 103 104 202 203 303 305 306 307 308 309 310 311 312 313 314 "
+        "315 320 321 401 403 601 603 604 605 606 607 608 703 704"
     ),
-    (Input.OPS, Input.REPORT): "102 201 202 203 301 302 303 601 602 603 604 605 606",
+    (Input.OPS, Input.REPORT): "102 201 301 302 602",
     (Input.OPS, Input.TEST): "402",
     (Input.REPORT, Input.OPS): "101",
     (Input.REPORT,): "016 304 504 505",
@@ -117,7 +117,6 @@ def use_custom_rules(rules: Sequence[CustomRule] | None) -> None:
     _REGISTERED.clear()
     _REGISTERED.update((rule.code, _as_rule(rule)) for rule in rules or ())
     codes.cache_clear()
-    _select_rules.cache_clear()
 
 
 def may_be_custom(code: str) -> bool:
@@ -145,33 +144,27 @@ def _as_rule(custom: CustomRule) -> Rule:
     return Rule(custom.code, custom.name, custom.severity, custom.needs, look, ("subject",), {})
 
 
-#: The limits of a rule that are other than usual.
-_Limits = tuple[tuple[str, float], ...]
 #: Whether a rule is asked, by its code and needs.
 _Asked = Callable[[str, tuple[Input, ...]], bool]
 
 
-class Group:
+class Group(NamedTuple):
     """Rules that need the same, imported when a test has it."""
 
-    def __init__(
-        self, needs: tuple[Input, ...], codes: tuple[str, ...], limits: Mapping[str, _Limits]
-    ) -> None:
-        self.needs = needs
-        self.codes = codes
-        self._limits = limits
+    needs: tuple[Input, ...]
+    codes: tuple[str, ...]
+    settings: Mapping[str, RuleSettings]
 
     def only(self, wanted: _Asked) -> Group:
         """Return the rules that are wanted, by code and needs."""
-        codes = tuple(code for code in self.codes if wanted(code, self.needs))
-        return Group(self.needs, codes, self._limits)
+        return self._replace(codes=tuple(code for code in self.codes if wanted(code, self.needs)))
 
-    @cached_property
-    def rules(self) -> tuple[Rule, ...]:
+    @property
+    def rules(self) -> Iterator[Rule]:
         """The rules, with the limits that the project sets."""
-        return tuple(
-            rule_of(code).with_limits(**dict(self._limits.get(code, ()))) for code in self.codes
-        )
+        for code in self.codes:
+            own = self.settings.get(code)
+            yield rule_of(code).with_limits(**own.limits) if own else rule_of(code)
 
 
 def select_rules(
@@ -183,55 +176,49 @@ def select_rules(
         UsageError: a code that no rule begins with, a limit that a rule does not have, or no rule
             is left.
     """
+    known = codes()
     # Before their plugins are loaded, and on the command line, rules of others are not known.
-    named = tuple(code for code in select if not may_be_custom(code))
-    if select and not named:
+    chosen = tuple(code for code in select if not may_be_custom(code))
+    if select and not chosen:
         return ()
     left_out = tuple(code for code in ignore if not may_be_custom(code))
-    limits = tuple(
-        (code, tuple(rule.limits.items()))
-        for code, rule in settings.items()
-        if not may_be_custom(code)
-    )
-    return _select_rules(codes(), named, left_out, limits)
-
-
-@lru_cache(maxsize=2)  # every test of a process asks for the same, and some for one rule more
-def _select_rules(
-    known: tuple[str, ...],
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    limits: tuple[tuple[str, _Limits], ...],
-) -> tuple[Group, ...]:
-    for option, named in (("select", select), ("ignore", ignore)):
+    for option, named in (("select", chosen), ("ignore", left_out)):
         for code in named:
             if not any(each.startswith(code) for each in known):
                 message = f"{option}: no rule begins with {code!r}; `ttnn-perf rules` lists them"
                 raise UsageError(message + did_you_mean(code, known))
-    for code, values in limits:
-        if code not in known:
+    for code, own in settings.items():
+        if code not in known and not may_be_custom(code):
             message = f"rules.{code}: there is no such rule; `ttnn-perf rules` lists them"
             raise UsageError(message + did_you_mean(code, known))
-        if values:
-            rule_of(code).with_limits(**dict(values))
+        if code in known and own.limits:
+            rule_of(code).with_limits(**own.limits)
     groups: dict[tuple[Input, ...], list[str]] = {}
     for code in known:
-        if code.startswith(select or "") and not code.startswith(ignore):
+        if code.startswith(chosen or "") and not code.startswith(left_out):
             needs = _REGISTERED[code].needs if code in _REGISTERED else _NEEDS_OF[code]
             groups.setdefault(needs, []).append(code)
     if not groups:
         some = "none of the rules that select names"
         none = "no rule; to do without the checklist, use --ttnn-perf-checklist off"
-        message = f"ignore: {', '.join(ignore)} leaves {some if select else none}"
+        message = f"ignore: {', '.join(left_out)} leaves {some if chosen else none}"
         raise UsageError(message)
-    return tuple(Group(needs, tuple(alike), dict(limits)) for needs, alike in groups.items())
+    return tuple(Group(needs, tuple(alike), settings) for needs, alike in groups.items())
 
 
 def run_rules(
     rules: Iterable[Rule], subject: Subject, waived: Collection[str] = ()
 ) -> tuple[Finding, ...]:
     """Return a finding per rule; ``waived`` rules claim no saving."""
-    return _findings(_answers(rules, subject), subject, waived)
+    listed = list(rules)
+    answers: dict[str, tuple[Rule, Answer]] = {}
+    # Rules on what others claim come last.
+    for rule in sorted(listed, key=lambda rule: rule.looks_at_others):
+        absent = subject.why_absent(*rule.needs)
+        seen = _with_claims(subject, answers.values()) if rule.looks_at_others else subject
+        answer = Answer.not_measured(absent) if absent else rule.check(seen)
+        answers[rule.code] = (rule, answer)
+    return _findings([answers[rule.code] for rule in listed], subject, waived)
 
 
 def ask_rules(groups: Iterable[Group], subject: Subject, waived: Collection[str] = ()) -> Answers:
@@ -243,27 +230,15 @@ def ask_rules(groups: Iterable[Group], subject: Subject, waived: Collection[str]
             without[RuleOutcome.NOT_MEASURED, absent] += group.codes
         else:
             rules += group.rules
-    answers: list[tuple[Rule, Answer]] = []
-    for rule, answer in _answers(rules, subject):
-        if answer.outcome in {RuleOutcome.FOUND, RuleOutcome.CLEAN}:
-            answers.append((rule, answer))
+    told: list[Finding] = []
+    for finding in run_rules(rules, subject, waived):
+        if finding.outcome in {RuleOutcome.FOUND, RuleOutcome.CLEAN}:
+            told.append(finding)
         else:
-            without[answer.outcome, answer.reason or ""] += (rule.code,)
+            without[finding.outcome, finding.reason or ""] += (finding.code,)
     region = subject.region
     unanswered = (UnansweredRules(*why, codes, region) for why, codes in without.items() if codes)
-    return Answers(_findings(answers, subject, waived), tuple(unanswered))
-
-
-def _answers(rules: Iterable[Rule], subject: Subject) -> list[tuple[Rule, Answer]]:
-    """Ask rules, the rules on what others claim last."""
-    listed = list(rules)
-    answers: dict[str, tuple[Rule, Answer]] = {}
-    for rule in sorted(listed, key=lambda rule: rule.looks_at_others):
-        absent = subject.why_absent(*rule.needs)
-        seen = _with_claims(subject, answers.values()) if rule.looks_at_others else subject
-        answer = Answer.not_measured(absent) if absent else rule.check(seen)
-        answers[rule.code] = (rule, answer)
-    return [answers[rule.code] for rule in listed]
+    return Answers(tuple(told), tuple(unanswered))
 
 
 def run_in_regions(

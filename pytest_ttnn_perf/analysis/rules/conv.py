@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.checklist.op_times import (
-    heaviest,
-    kernel_ns,
-    op_name,
-    ops_like,
-    worst_ops,
-)
-from pytest_ttnn_perf.analysis.checklist.operands import (
-    budget_bytes,
-    operation_name,
-    reshards,
-    sharding_in,
-)
+from pytest_ttnn_perf.analysis.checklist.op_times import kernel_ns, op_name, ops_like, worst_ops
+from pytest_ttnn_perf.analysis.checklist.operands import budget_bytes, operation_name, sharding_in
 from pytest_ttnn_perf.analysis.checklist.products import (
     TILE_ROWS,
     Product,
@@ -33,6 +22,7 @@ from pytest_ttnn_perf.analysis.checklist.products import (
     no_roofline,
     products_of,
     shortfall_ns,
+    unknown_chip,
     whole,
 )
 from pytest_ttnn_perf.analysis.checklist.savings import (
@@ -44,7 +34,6 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     share_of_step,
     step_ns,
 )
-from pytest_ttnn_perf.analysis.ops.regions import once_per_table, step_of
 from pytest_ttnn_perf.analysis.ops.roofline import board_of, size_of
 from pytest_ttnn_perf.analysis.readers.report_db import BufferType
 from pytest_ttnn_perf.core.finding import (
@@ -54,14 +43,13 @@ from pytest_ttnn_perf.core.finding import (
     Limit,
     RuleOutcome,
     Severity,
-    Subject,
     rule,
 )
 from pytest_ttnn_perf.core.ops import Category, category_of
 from pytest_ttnn_perf.core.text import counted, microseconds, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.savings import OpPlace
     from pytest_ttnn_perf.analysis.readers.report_db import Operation, Report, TensorRecord
@@ -73,11 +61,8 @@ _NOT_SHARDED: Final = "the capture does not say how convolutions are sharded"
 _NAME: Final = re.compile(r"(?:^|\.)conv(?:_transpose)?[123]d$")
 _MOVE: Final = re.compile(r"reshard|interleaved_?to|sharded_?to", re.IGNORECASE)
 #: What ATTRIBUTES call the switches of second buffers.
-_ACT_BUFFER: Final = "enable_act_double_buffer"
-_WEIGHTS_BUFFER: Final = "enable_weights_double_buffer"
-_SWITCHED: Final = Limit(
-    0.0, "of convolutions", "TTNN's guide to convolutions: on if memory allows it"
-)
+ACT_BUFFER: Final = "enable_act_double_buffer"
+WEIGHTS_BUFFER: Final = "enable_weights_double_buffer"
 #: What a convolution with its second buffers reaches of what its cores compute, at best; and from
 #: where on there is nothing to gain from them.
 _BUFFERED_AT: Final = 0.8
@@ -90,82 +75,12 @@ _MOST_ROWS: Final = 2**20
 _MOVED_GB_S: Final = 288.0
 
 
-class Convolution(NamedTuple):
-    """A convolution as it ran; None if unknown.
-
-    ``sharding`` is HEIGHT, WIDTH or BLOCK; ``output`` the shape of what it gives, channels last. A
-    report tells no times, and of the double buffers what was asked for. ``number`` is that of the
-    op in its capture, or the id of the operation.
-    """
-
-    name: str
-    device: int
-    kernel_ns: float | None
-    sharding: str | None
-    output: tuple[int, ...] | None
-    act_double_buffer: bool | None
-    weights_double_buffer: bool | None
-    number: int = 0
-
-
-def convolutions(subject: Subject) -> Sequence[Convolution]:
-    """Return the convolutions of the op table, else of the report."""
-    if subject.ops is not None:
-        return _in_table(subject.ops)
-    report = subject.report
-    return [_from_operation(report, each) for each in _convolving(report)] if report else []
-
-
-@once_per_table
-def _in_table(table: OpTable) -> Sequence[Convolution]:
-    return tuple(
-        Convolution(
-            op_name(op),
-            op.device,
-            op.kernel_ns,
-            _input_sharding(op),
-            _output_shape(op),
-            flag(op.attributes, _ACT_BUFFER),
-            flag(op.attributes, _WEIGHTS_BUFFER),
-            op.number,
-        )
-        for op in ops_like(table, is_convolution)
-    )
-
-
-def _from_operation(report: Report, operation: Operation) -> Convolution:
-    output = next((report.tensors.get(number) for number in operation.outputs), None)
-    asked = operation.conv
-    # What it gives is cut as what it computes with, unless it goes back to interleaved.
-    sharding = sharding_in(output.memory) if output else None
-    return Convolution(
-        operation_name(report, operation),
-        0,
-        None,
-        sharding or sharding_in(asked.shard_layout if asked else None),
-        output.shape if output else None,
-        asked.enable_act_double_buffer if asked else None,
-        asked.enable_weights_double_buffer if asked else None,
-        operation.id,
-    )
-
-
-def _convolving(report: Report) -> list[Operation]:
-    """Return the operations that ran a convolution, maybe as a matmul."""
-    return [
-        each
-        for each in report.completed
-        if any(category_of(name) is Category.CONV for name in each.device_operations)
-        # Where a report does not say what ran, the operation's name has to do.
-        or (not each.device_operations and _NAME.search(each.name))
-    ]
-
-
 def _convolutions_of(step: OpTable) -> Sequence[Product]:
     return tuple(each for each in products_of(step) if is_convolution(each.op.signature))
 
 
-def _input_sharding(op: Op) -> str | None:
+def input_sharding(op: Op) -> str | None:
+    """Return HEIGHT, WIDTH or BLOCK; None where the input is not sharded."""
     return sharding_in(op.signature.inputs[0].memory) if op.signature.inputs else None
 
 
@@ -173,34 +88,17 @@ def _output_shape(op: Op) -> tuple[int, ...] | None:
     return op.signature.outputs[0].shape if op.signature.outputs else None
 
 
-def _whole_ns(subject: Subject) -> float | None:
-    return kernel_ns(subject.ops) if subject.ops is not None else None
-
-
-def _heaviest(listed: Iterable[Convolution], *, of: float | None) -> Iterator[Evidence]:
-    """Yield evidence of convolutions by name, the slowest first."""
-    listed = list(listed)
-    timed = [(each.name, each.kernel_ns, each.number) for each in listed if each.kernel_ns]
-    if timed:
-        yield from heaviest(timed, of=of)
-        return
-    for name, count in sorted(Counter(each.name for each in listed).items()):
-        yield Evidence(f"{count} x {name}" if count > 1 else name)
-
-
-@rule("TTP601", "conv-sharding-changes", Severity.WARNING, Input.OPS, Input.REPORT)
+@rule("TTP601", "conv-sharding-changes", Severity.WARNING, Input.OPS)
 def conv_sharding_changes(
-    subject: Subject,
+    step: OpTable,
+    ops: OpTable,
     *,
     changes: Limit = Limit(1, "changes", "from many pixels to many channels, once"),
     share: Limit = SHARE,
 ) -> Answer:
     """Convolutions in a row are sharded differently.
 
-    ## What it finds
-    How often a convolution is sharded otherwise than the one before it on the same device.
-
-    ## Why it matters
+    Finds how often a convolution is sharded otherwise than the one before it on the same device.
     Between two shardings the whole activation is sent from core to core.
 
     ## What to do
@@ -214,41 +112,35 @@ def conv_sharding_changes(
     Most networks need one change, from many pixels to many channels. Where the moves take next to
     nothing of a step, nothing is found.
     """
-    listed = convolutions(subject)
-    if not listed:
+    convolving = ops_like(ops, is_convolution)
+    if not convolving:
         return Answer.not_applicable(NO_CONVOLUTIONS)
-    by_device: dict[int, list[Convolution]] = defaultdict(list)
-    for conv in listed:
-        if conv.sharding is not None:
-            by_device[conv.device].append(conv)
+    by_device: dict[int, list[tuple[Op, str]]] = defaultdict(list)
+    for op in convolving:
+        sharding = input_sharding(op)
+        if sharding is not None:
+            by_device[op.device].append((op, sharding))
     if not by_device:
         return Answer.not_measured(_NOT_SHARDED)
-    report = subject.report if subject.ops is None else None
-    # Changes between which a report has a reshard are for TTP302.
-    moves = [each.id for each in report.completed if reshards(report, each)] if report else []
     rows = (
         [
-            f"{after.name}, {before.sharding} → {after.sharding}"
-            for before, after in pairwise(row)
-            if before.sharding != after.sharding
-            and not any(before.number < move <= after.number for move in moves)
+            f"{op_name(op)}, {before} → {after}"
+            for (_, before), (op, after) in pairwise(row)
+            if before != after
         ]
         for row in by_device.values()
     )
     changed = max(rows, key=len)  # those of the device that has most of them
     count = counted(sum(map(len, by_device.values())), "convolution")
+    moved = _moves_between(step)
+    took, part = sum(moved.values()), sum(moved.values()) / (step_ns(step) or 1.0)
+    told = f"the time of {counted(len(moved), 'move')} between them: {microseconds(took)}"
     answer = changes.at_most(
         float(len(changed)),
         f"the sharding changes {counted(len(changed), 'time')} from one convolution to the next, "
         f"in {count}",
         map(Evidence, changed),
     )
-    if subject.ops is None:
-        return answer
-    step = step_of(subject.ops)
-    moved = _moves_between(step)
-    took, part = sum(moved.values()), sum(moved.values()) / (step_ns(step) or 1.0)
-    told = f"the time of {counted(len(moved), 'move')} between them: {microseconds(took)}"
     if answer.outcome is RuleOutcome.FOUND and part <= share.value:
         return changes.clean(float(len(changed)), reason=f"{told}, {percent(part)} of a step")
     return answer.saving(moved, told)
@@ -261,7 +153,7 @@ def _moves_between(step: OpTable) -> dict[int, float]:
     before: str | None = None
     for row, op in critical_ops(step):
         if is_convolution(op.signature):
-            sharding = _input_sharding(op)
+            sharding = input_sharding(op)
             if before is not None and sharding is not None and sharding != before:
                 found.update(since)
             since, before = {}, sharding or before
@@ -309,7 +201,7 @@ class ActBlock(NamedTuple):
 def blocks_in_table(table: OpTable) -> Iterator[ActBlock]:
     """Yield the blocks of convolutions that are not width-sharded."""
     for op in ops_like(table, is_convolution):
-        if _input_sharding(op) != "WIDTH":
+        if input_sharding(op) != "WIDTH":
             yield ActBlock(op_name(op), *_block_rows(op))
 
 
@@ -322,9 +214,10 @@ def _block_rows(op: Op) -> tuple[int | None, int | None]:
 
 def blocks_in_report(report: Report) -> Iterator[ActBlock]:
     """Yield the requested blocks, with their use of L1."""
-    for operation in _convolving(report):
+    for operation in report.completed:
         output = next((report.tensors.get(number) for number in operation.outputs), None)
-        if output is None or sharding_in(output.memory) != "WIDTH":
+        wide = output is not None and sharding_in(output.memory) == "WIDTH"
+        if _convolves(operation) and not wide:
             most, asked = _rows_of_core(output), operation.conv
             # With a sharding of the author's, 0 is the largest block; else TTNN may take the least.
             largest = most if asked and asked.shard_layout else None
@@ -336,6 +229,12 @@ def blocks_in_report(report: Report) -> Iterator[ActBlock]:
                 operation.cb_bytes_per_core,
                 budget_bytes(report),
             )
+
+
+def _convolves(operation: Operation) -> bool:
+    if not operation.device_operations:  # the report does not say what ran
+        return _NAME.search(operation.name) is not None
+    return any(category_of(name) is Category.CONV for name in operation.device_operations)
 
 
 def _rows_of_core(output: TensorRecord | None) -> int | None:
@@ -356,12 +255,9 @@ def act_block_h_below_max(
 ) -> Answer:
     """Convolutions could work in larger blocks.
 
-    ## What it finds
-    Convolutions that work on fewer rows at a time than a core has, although L1 has room for more,
-    each with the largest `act_block_h_override` that fits.
-
-    ## Why it matters
-    Fewer, larger blocks cost less of setting up and reading weights again.
+    Finds convolutions that work on fewer rows at a time than a core has, although L1 has room for
+    more, each with the largest `act_block_h_override` that fits. Fewer, larger blocks cost less of
+    setting up and reading weights again.
 
     ## What to do
     Set `act_block_h_override` of `Conv2dConfig` to the number that is named. It is a multiple of
@@ -411,17 +307,13 @@ def _untold(blocks: Sequence[ActBlock]) -> str | None:
     )
 
 
-@rule("TTP603", "act-double-buffer-off", Severity.WARNING, Input.OPS, Input.REPORT)
-def act_double_buffer_off(
-    subject: Subject, *, share: Limit = SHARE, switched: Limit = _SWITCHED
-) -> Answer:
+@rule("TTP603", "act-double-buffer-off", Severity.WARNING, Input.OPS)
+def act_double_buffer_off(step: OpTable, report: Report | None, *, share: Limit = SHARE) -> Answer:
     """Convolutions do not double-buffer their activations.
 
-    ## What it finds
-    Convolutions that run with `enable_act_double_buffer` off, and what of them reading can cost.
-
-    ## Why it matters
-    With a second buffer, the next block of activations is read while the one before is computed.
+    Finds convolutions that run with `enable_act_double_buffer` off, and what of them reading can
+    cost. With a second buffer, the next block of activations is read while the one before is
+    computed.
 
     ## What to do
     Set `enable_act_double_buffer=True` in `Conv2dConfig`. If the circular buffers then no longer
@@ -437,76 +329,51 @@ def act_double_buffer_off(
     Where L1 has no room for it. It is a warning only where a report database of the same test tells
     that it has.
     """
-    listed = convolutions(subject)
-    if not listed:
-        return Answer.not_applicable(NO_CONVOLUTIONS)
-    step = step_of(subject.ops) if subject.ops is not None else None
 
     def hidden_ns(convolution: Product) -> float:
-        line = convolution.line
-        known = line.compute_fraction is not None and line.compute_ns is not None
-        return min(line.compute_ns or 0.0, line.kernel_ns - (line.compute_ns or 0.0)) * known
+        computing = convolution.line.compute_ns or 0.0
+        return min(computing, convolution.line.kernel_ns - computing)
 
-    has_room = False
-    if step is None or board_of(step) is None:
-        flags = ((conv, conv.act_double_buffer) for conv in listed)
-        answer = _check_switches(flags, switched, "activations", of=_whole_ns(subject))
-    else:
-        how = "the shorter of computing at full speed and the rest of the time"
-        answer = _check_buffers(step, _ACT_BUFFER, share, hidden_ns, ("activations", how))
-        blocks = list(blocks_in_report(subject.report)) if subject.report is not None else []
-        has_room = bool(blocks) and all(block.has_room_for_another for block in blocks)
+    how = "the shorter of computing at full speed and the rest of the time"
+    answer = _check_buffers(step, ACT_BUFFER, share, hidden_ns, ("activations", how))
+    blocks = list(blocks_in_report(report)) if report is not None else []
+    has_room = bool(blocks) and all(block.has_room_for_another for block in blocks)
     if answer.outcome is not RuleOutcome.FOUND or has_room:
         return answer
     return replace(answer, severity=Severity.INFO)
 
 
-@rule("TTP604", "weights-double-buffer-off", Severity.INFO, Input.OPS, Input.REPORT)
-def weights_double_buffer_off(
-    subject: Subject, *, share: Limit = SHARE, switched: Limit = _SWITCHED
-) -> Answer:
+@rule("TTP604", "weights-double-buffer-off", Severity.INFO, Input.OPS)
+def weights_double_buffer_off(step: OpTable, *, share: Limit = SHARE) -> Answer:
     """Convolutions do not double-buffer their weights.
 
-    ## What it finds
-    Convolutions that run with `enable_weights_double_buffer` off, and what reading weights costs.
-
-    ## Why it matters
-    With a second buffer, the next block of weights is read while the one before is in use.
+    Finds convolutions that run with `enable_weights_double_buffer` off, and what reading weights
+    costs. With a second buffer, the next block of weights is read while the one before is in use.
 
     ## What to do
     Set `enable_weights_double_buffer=True` in `Conv2dConfig` if L1 has room for it. Try it on
     block-sharded convolutions first.
 
     ## What it saves
-    What reading the weights once takes at the peak bandwidth of DRAM. No convolution gets beyond
-    80 % of what its cores compute; from 60 % on there is nothing to gain.
+    What reading the weights once takes at the peak bandwidth of DRAM, within the bounds of TTP603.
 
     ## When it is no problem
-    Where L1 has no room for it. Height-sharded convolutions keep all their weights in L1 as a
-    rule, and do not count.
+    Where L1 has no room for it. Height-sharded convolutions keep all their weights in L1 as a rule,
+    and do not count.
     """
-    listed = convolutions(subject)
-    if not listed:
-        return Answer.not_applicable(NO_CONVOLUTIONS)
-    if all(conv.sharding == "HEIGHT" for conv in listed):
+    convolving, board = _convolutions_of(step), board_of(step)
+    if convolving and all(input_sharding(each.op) == "HEIGHT" for each in convolving):
         return Answer.not_applicable("height-sharded convolutions keep their weights in L1")
-    step = step_of(subject.ops) if subject.ops is not None else None
-    board = board_of(step) if step is not None else None
-    if step is None or board is None:
-        flags = ((each, each.weights_double_buffer) for each in listed if each.sharding != "HEIGHT")
-        return _check_switches(flags, switched, "weights", of=_whole_ns(subject))
-    peak = board.dram_gb_s
+    peak = board.dram_gb_s if board is not None else 1.0
 
     def hidden_ns(convolution: Product) -> float:
-        weights, line = convolution.weights, convolution.line
-        if weights is None or line.compute_fraction is None:
+        line = convolution.line
+        if convolution.weights is None or input_sharding(convolution.op) == "HEIGHT":
             return 0.0
-        if _input_sharding(convolution.op) == "HEIGHT":
-            return 0.0
-        return min(size_of(weights) / peak, line.kernel_ns - (line.compute_ns or 0.0))
+        return min(size_of(convolution.weights) / peak, line.kernel_ns - (line.compute_ns or 0.0))
 
     how = f"the bytes of their weights ÷ {peak:g} GB/s"
-    return _check_buffers(step, _WEIGHTS_BUFFER, share, hidden_ns, ("weights", how))
+    return _check_buffers(step, WEIGHTS_BUFFER, share, hidden_ns, ("weights", how))
 
 
 def _check_buffers(
@@ -525,8 +392,13 @@ def _check_buffers(
     known = [(each, flag(each.op.attributes, key)) for each in _convolutions_of(step)]
     off = [each for each, on in known if on is False]
     with_it = [each for each, on in known if on]
+    if not known:
+        return Answer.not_applicable(NO_CONVOLUTIONS)
     if not off and not with_it:
-        return Answer.not_measured(_untold_switch(buffered))
+        untold = f"the capture does not say whether {buffered} are double-buffered"
+        return Answer.not_measured(untold)
+    if board_of(step) is None:
+        return Answer.not_measured(unknown_chip(step))
     saved = {
         each.row: ns for each in off if (ns := min(hidden_ns(each), _room_ns(each, with_it))) > 0
     }
@@ -540,15 +412,11 @@ def _check_buffers(
     )
 
 
-def _untold_switch(buffered: str) -> str:
-    return f"the capture does not say whether {buffered} are double-buffered"
-
-
 def _room_ns(convolution: Product, buffered: Sequence[Product]) -> float:
     """Return the possible gain, by buffered convolutions like it."""
 
     def kind(one: Product) -> tuple[object, ...]:
-        return _input_sharding(one.op), one.op.fidelity
+        return input_sharding(one.op), one.op.fidelity
 
     computing, reached = convolution.line.compute_ns, convolution.line.compute_fraction
     if computing is None or reached is None or reached >= _NEAR_IT:
@@ -558,36 +426,21 @@ def _room_ns(convolution: Product, buffered: Sequence[Product]) -> float:
     return convolution.op.kernel_ns - computing / min(best, _BUFFERED_AT)
 
 
-def _check_switches(
-    switched: Iterable[tuple[Convolution, bool | None]],
-    limit: Limit,
-    buffered: str,
-    *,
-    of: float | None,
-) -> Answer:
-    known = [(each, on) for each, on in switched if on is not None]
-    if not known:
-        return Answer.not_measured(_untold_switch(buffered))
-    off = [each for each, on in known if not on]
-    reason = f"{buffered} not double-buffered in {len(off)} of {counted(len(known), 'convolution')}"
-    return limit.at_most(len(off) / len(known), reason, _heaviest(off, of=of))
-
-
 _BATCH_NORM: Final = re.compile(r"batch_?norm", re.IGNORECASE)
 
 
-@rule("TTP605", "batchnorm-not-folded", Severity.WARNING, Input.OPS, Input.REPORT)
+@rule("TTP605", "batchnorm-not-folded", Severity.WARNING, Input.OPS)
 def batchnorm_not_folded(
-    subject: Subject, *, batch_norms: Limit = Limit(0, "batch norms", "each can be folded")
+    step: OpTable,
+    ops: OpTable,
+    *,
+    batch_norms: Limit = Limit(0, "batch norms", "each can be folded"),
 ) -> Answer:
     """Batch norms run beside convolutions.
 
-    ## What it finds
-    Batch norms that run as ops of their own in a program with convolutions.
-
-    ## Why it matters
-    Weights and bias of the convolution can do the same at no cost; an op of its own reads and
-    writes the whole output.
+    Finds batch norms that run as ops of their own in a program with convolutions. Weights and bias
+    of the convolution can do the same at no cost; an op of its own reads and writes the whole
+    output.
 
     ## What to do
     Fold the batch norms into the weights before these are loaded, for instance with
@@ -600,90 +453,84 @@ def batchnorm_not_folded(
     A batch norm that no convolution precedes, or whose statistics change, cannot be folded. One
     that is written as products and sums is not seen.
     """
-    listed, report = convolutions(subject), subject.report
-    if not listed:
+    convolving = ops_like(ops, is_convolution)
+    if not convolving:
         return Answer.not_applicable(NO_CONVOLUTIONS)
-    if subject.ops is not None:
-        ops = ops_like(subject.ops, lambda one: _BATCH_NORM.search(one.op) is not None)
-        count, evidence = len(ops), worst_ops(ops, of=kernel_ns(subject.ops))
-    else:
-        calls = (
-            [each for each in report.completed if _BATCH_NORM.search(each.name)] if report else []
-        )
-        count = len(calls)
-        evidence = (Evidence(operation_name(report, each)) for each in calls if report)
-    if count <= batch_norms.value:
+    norms = ops_like(ops, lambda one: _BATCH_NORM.search(one.op) is not None)
+    if len(norms) <= batch_norms.value:
         reason = "no evidence: a batch norm written as products and sums is not seen"
-        return batch_norms.clean(count, reason=reason)
-    sentence = f"{counted(count, 'batch norm')} beside {counted(len(listed), 'convolution')}"
-    answer = batch_norms.found(count, sentence, evidence)
-    if subject.ops is None:
-        return answer
-    placed = critical_ops(step_of(subject.ops))
+        return batch_norms.clean(len(norms), reason=reason)
+    beside = counted(len(convolving), "convolution")
+    sentence = f"{counted(len(norms), 'batch norm')} beside {beside}"
+    answer = batch_norms.found(len(norms), sentence, worst_ops(norms, of=kernel_ns(ops)))
+    placed = critical_ops(step)
     saved = {row: op.kernel_ns for row, op in placed if _BATCH_NORM.search(op.signature.op)}
     took = microseconds(sum(saved.values()))
     return answer.saving(saved, f"the time of {counted(len(saved), 'batch norm')}: {took}")
 
 
-@rule("TTP606", "conv-sharding-unsuited", Severity.INFO, Input.OPS, Input.REPORT)
+@rule("TTP606", "conv-sharding-unsuited", Severity.INFO, Input.OPS)
 def conv_sharding_unsuited(
-    subject: Subject,
+    step: OpTable,
     *,
     share: Limit = SHARE,
-    unsuited: Limit = Limit(0.0, "of convolutions", "each is named"),
     efficiency: Limit = Limit(0.5, "of the roofline", "see TTP607"),
     tall: Limit = Limit(4, "pixels per channel", "a judgement: height from there on"),
     deep: Limit = Limit(4, "channels per pixel", "a judgement: width from there on"),
 ) -> Answer:
     """Convolutions are sharded otherwise than their shape suggests.
 
-    ## What it finds
-    Convolutions whose sharding does not go with the shape of their output: by height
-    if there are many more pixels than channels, by width if there are many more channels than
-    pixels, by block between. Pixels are those of all images of the batch.
-
-    ## Why it matters
-    Cut along the shorter side, a tensor is spread over few cores, or each core needs data of many
-    others.
+    Finds convolutions whose sharding does not go with the shape of their output: by height if there
+    are many more pixels than channels, by width if there are many more channels than pixels, by
+    block between. Cut along the shorter side, a tensor is spread over few cores, or each core needs
+    data of many others.
 
     ## What to do
     Try the `shard_layout` that is named, together with its neighbours: a reshard between two
     convolutions may cost more than it saves.
 
     ## What it saves
-    The time of the convolution, less twice what it takes at full speed, and less a move of
-    its activations before and after it. One that is faster than that does not count.
+    The time of the convolution, less twice what it takes at full speed, and less a move of its
+    activations before and after it. One that is faster than that does not count.
 
     ## When it is no problem
     It is a rule of thumb. By height, every core needs all weights: where they are too large for
     that, no other sharding is named.
     """
-    listed = convolutions(subject)
-    if not listed:
+    convolving = _convolutions_of(step)
+    if not convolving:
         return Answer.not_applicable(NO_CONVOLUTIONS)
-    step = step_of(subject.ops) if subject.ops is not None else None
-    if step is not None and (
-        board_of(step) or any(each.least_ns is not None for each in _convolutions_of(step))
-    ):
-        return _unsuited_in_step(step, share, efficiency.value, (tall.value, deep.value))
-    suited = [(each, _suited(each.output, None, tall.value, deep.value)) for each in listed]
-    known = [(each, best) for each, best in suited if each.sharding and best]
+    if all(each.least_ns is None for each in convolving):
+        return Answer.not_measured(no_roofline(step, "convolution"))
+    known = others = 0
+    slow: dict[int, tuple[Product, str]] = {}
+    saved: dict[int, float] = {}
+    for each in convolving:
+        sharding, shape = input_sharding(each.op), _output_shape(each.op)
+        if not sharding or not shape:
+            continue
+        known += 1
+        best = _suited(shape, each.weights, tall.value, deep.value) or sharding
+        others += best != sharding
+        # What goes in is brought into another sharding, and what comes out back.
+        tensors = (*each.op.signature.inputs[:1], *each.op.signature.outputs[:1])
+        moves_ns = sum(LAUNCH_NS + size_of(tensor) / _MOVED_GB_S for tensor in tensors)
+        gain_ns = shortfall_ns(each, efficiency.value) - moves_ns
+        if best != sharding and gain_ns > 0:
+            slow[each.row], saved[each.row] = (each, f"{sharding} → {best}"), gain_ns
     if not known:
         return Answer.not_measured(_NOT_SHARDED)
-    others = [
-        each._replace(name=f"{each.name}, {each.sharding} → {best}")
-        for each, best in known
-        if each.sharding != best
-    ]
-    return unsuited.at_most(
-        len(others) / len(known),
-        _unsuited_sentence(len(others), len(known)),
-        _heaviest(others, of=_whole_ns(subject)),
+    took = sum(each.op.kernel_ns for each, _ in slow.values())
+    count = counted(known, "convolution")
+    return check_savings(
+        step,
+        saved,
+        share,
+        sentence=f"{others} of {count} may suit another sharding, by their shape",
+        arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
+        f"{percent(efficiency.value)} of {best_known(step)}, and with a move before and after",
+        name=lambda placed: f"{op_name(placed.op)}, {slow[placed.row][1]}",
     )
-
-
-def _unsuited_sentence(others: int, known: int) -> str:
-    return f"{others} of {counted(known, 'convolution')} may suit another sharding, by their shape"
 
 
 def _suited(
@@ -697,39 +544,6 @@ def _suited(
     return "WIDTH" if channels >= deep * pixels else "BLOCK"
 
 
-def _unsuited_in_step(
-    step: OpTable, share: Limit, efficiency: float, ratios: tuple[float, float]
-) -> Answer:
-    known = others = 0
-    slow: dict[int, tuple[Product, str]] = {}
-    saved: dict[int, float] = {}
-    for each in _convolutions_of(step):
-        sharding, shape = _input_sharding(each.op), _output_shape(each.op)
-        if not sharding or not shape:
-            continue
-        known += 1
-        best = _suited(shape, each.weights, *ratios) or sharding
-        others += best != sharding
-        # What goes in is brought into another sharding, and what comes out back.
-        tensors = (*each.op.signature.inputs[:1], *each.op.signature.outputs[:1])
-        moves_ns = sum(LAUNCH_NS + size_of(tensor) / _MOVED_GB_S for tensor in tensors)
-        gain_ns = shortfall_ns(each, efficiency) - moves_ns
-        if best != sharding and gain_ns > 0:
-            slow[each.row], saved[each.row] = (each, f"{sharding} → {best}"), gain_ns
-    if not known:
-        return Answer.not_measured(_NOT_SHARDED)
-    took = sum(each.op.kernel_ns for each, _ in slow.values())
-    return check_savings(
-        step,
-        saved,
-        share,
-        sentence=_unsuited_sentence(others, known),
-        arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
-        f"{percent(efficiency)} of {best_known(step)}, and with a move before and after",
-        name=lambda placed: f"{op_name(placed.op)}, {slow[placed.row][1]}",
-    )
-
-
 @rule("TTP607", "low-conv-efficiency", Severity.WARNING, Input.OPS)
 def low_conv_efficiency(
     step: OpTable,
@@ -741,12 +555,8 @@ def low_conv_efficiency(
 ) -> Answer:
     """Convolutions take much longer than they have to.
 
-    ## What it finds
-    Convolutions that take more than twice what the chip allows: the longer of reading their
+    Finds convolutions that take more than twice what the chip allows: the longer of reading their
     operands from DRAM, and of computing on the cores that they run on, at their fidelity.
-
-    ## Why it matters
-    Convolutions are most of the work of a vision model. What they fall short of can be gained.
 
     ## What to do
     Begin with the convolutions that are named, which lose most time, and with the settings named
@@ -778,7 +588,7 @@ def low_conv_efficiency(
 
 def _settings_to_try(op: Op) -> str:
     """Return the settings of a convolution that are not the usual best."""
-    sharding, (rows, most) = _input_sharding(op), _block_rows(op)
+    sharding, (rows, most) = input_sharding(op), _block_rows(op)
     inputs = op.signature.inputs
     best = _suited(_output_shape(op), inputs[1] if len(inputs) > 1 else None)
     found = []
@@ -786,7 +596,7 @@ def _settings_to_try(op: Op) -> str:
         found.append(f"{sharding} → {best}")
     if rows and most and sharding != "WIDTH" and rows < most:
         found.append(f"act_block_h {rows} of {most} rows")
-    if flag(op.attributes, _ACT_BUFFER) is False:
+    if flag(op.attributes, ACT_BUFFER) is False:
         found.append("no double buffer")
     return ", ".join(found)
 
@@ -803,13 +613,9 @@ _FIT: Final = (
 def sliced_convolutions(step: OpTable, *, share: Limit = SHARE) -> Answer:
     """Convolutions run slice by slice through DRAM.
 
-    ## What it finds
-    The time of the ops that cut a slice out of an activation in DRAM for a convolution, and write
-    its result back there.
-
-    ## Why it matters
-    What does not fit into L1 is convolved slice by slice. Each slice is read and written once more,
-    and a convolution of its own is launched for it.
+    Finds the time of the ops that cut a slice out of an activation in DRAM for a convolution, and
+    write its result back there. What does not fit into L1 is convolved slice by slice, each of
+    which is read and written once more.
 
     ## What to do
     Make it fit: activations in bfloat8_b, `deallocate_activation`, a smaller

@@ -73,14 +73,10 @@ def unused_cores(
 ) -> Answer:
     """Ops run on few of the cores that they could use.
 
-    ## What it finds
-    Each op of a step that runs on less than half of the cores that it could use. A matmul, an
-    elementwise op or a norm can be cut into the tiles that it gives, attention and conversions
-    into rows of tiles, ops that arrange heads along the sequence alone. Of an op whose output is
-    sharded in L1, the cores that hold a shard count.
-
-    ## Why it matters
-    An op on one core takes up to a hundred times as long as it has to.
+    Finds each op of a step that runs on less than half of the cores that it could use: a matmul, an
+    elementwise op or a norm can be cut into the tiles that it gives, attention and conversions into
+    rows of tiles. Of an op whose output is sharded in L1, the cores that hold a shard count. On one
+    core, an op takes up to a hundred times as long as it has to.
 
     ## What to do
     Give these ops more cores, each in its own way. Matmuls: a larger
@@ -88,14 +84,11 @@ def unused_cores(
     tiles than the grid has rows of cores, a 1D program config (`mcast_in0=True`); with a batch in
     both inputs, `MatmulMultiCoreReuseProgramConfig`. Norms: shard the input by width, or by block.
     Elementwise ops on the shards of their neighbours: fuse them, or give all of them more shards.
-    RotaryEmbedding: `rotary_embedding_hf`, or `rotary_embedding_llama` for heads of up to 256; in
-    decode steps on inputs that are sharded by height.
+    RotaryEmbedding: `rotary_embedding_hf`, or `rotary_embedding_llama` for heads of up to 256.
 
     ## What it saves
-    Time × (1 − cores ÷ possible cores), but no op gets shorter than 2 µs, a norm than 9.5 µs, a
-    RotaryEmbedding than 5 µs, and none than reading its operands takes at 75 % of the DRAM
-    bandwidth, or 60 % with interleaved weights of a block format and 5 µs for the matmul. Of an
-    elementwise op on the shards of its neighbours, two reshards of 2 µs are subtracted.
+    Time × (1 − cores ÷ possible cores), down to the least time of such an op, and to what reading
+    its operands takes. The reshards that an elementwise op then needs are subtracted.
 
     ## When it is no problem
     Not counted are short ops, collectives, moves, matmuls with DRAM-sharded weights, and ops of
@@ -122,7 +115,7 @@ def unused_cores(
     def advice(each: OnCores) -> str:
         product = products.get(each.row)
         other = board is not None and product is not None and dram_sharded_ns(product, board)
-        return each.remedy.value + (", or DRAM-sharded weights (TTP311)" if other else "")
+        return each.remedy + (", or DRAM-sharded weights (TTP311)" if other else "")
 
     return check_savings(
         step,
@@ -148,11 +141,8 @@ def core_skew(
 ) -> Answer:
     """Some cores of an op work much longer than others.
 
-    ## What it finds
-    Ops of which one core works a multiple of the time that another does.
-
-    ## Why it matters
-    An op ends with its slowest core. All others wait for it.
+    Finds ops of which one core works a multiple of the time that another does. An op ends with its
+    slowest core, for which all others wait.
 
     ## What to do
     Choose a core grid that divides the tiles of the tensor, so that all cores get as many. An op of
@@ -218,30 +208,25 @@ def data_movement(
 ) -> Answer:
     """Much of a step only rearranges data.
 
-    ## What it finds
-    The part of a step in ops that compute nothing: reshape, slice, concat, transpose, permute, pad,
-    fill, repeat, move. Reshards and copies between memories are for TTP302, conversions of the
-    layout for TTP203, sampling for TTP308. Halo and the slices of convolutions, embeddings and
-    gathers do not count.
-
-    ## Why it matters
-    Each reads and writes a whole tensor. In tiles, a reshape that changes the last two extents
-    takes every tile apart.
+    Finds the part of a step in ops that compute nothing: reshape, slice, concat, transpose,
+    permute, pad, fill, repeat, move. Each reads and writes a whole tensor; in tiles, a reshape that
+    changes the last two extents takes every tile apart. Reshards and copies between memories are
+    for TTP302, conversions of the layout for TTP203, sampling for TTP308.
 
     ## What to do
     Choose shapes that ops take as they come: make and merge heads with the ops made for that
     (`nlp_create_qkv_heads`, `split_query_key_value_and_split_heads`, `concatenate_heads`), keep the
     last two extents in a reshape, let a matmul transpose, and transpose weights once when they are
-    loaded. Drop `ttnn.move`. Split a weight where its product is only cut apart. Concatenate parts
-    that are sharded alike.
+    loaded. Drop `ttnn.move`. Split a weight where its product is only cut apart.
 
     ## What it saves
     The time of these ops and, inside replays, the gaps before them, if all can go.
 
     ## When it is no problem
-    Models that rearrange by design, such as windows in attention. A concat that uses half of the
-    bandwidth of DRAM or more does not count. Nor does what rearranges an input from the host, or
-    begins or ends a step, unless it takes more than ten times its bytes by the bandwidth of DRAM.
+    Models that rearrange by design, such as windows in attention. Not counted are Halo and the
+    slices of convolutions, embeddings, gathers, a concat that uses half of the bandwidth of DRAM,
+    and what rearranges an input from the host, or begins or ends a step, unless it takes more than
+    ten times its bytes by that bandwidth.
     """
     ops, lines = critical_ops(step), rooflines(step)
     if all(_rearranges(op.signature) for _, op in ops):
@@ -400,20 +385,11 @@ def slow_searches(
 ) -> Answer:
     """Sampling, or another search along rows, takes longer than it has to.
 
-    ## What it finds
-    Reductions, argmax, top-k, sorting and cumulative sums that read many tiles, and do so
-
-    - on less than half of the cores that these would keep busy: a vocabulary in one row of tiles
-      is searched by a single core;
-    - one number after the other: more than 15 ns for each element of a core, on however many;
-    - in rows that are padding: 32 of them for one user;
-    - twice: the largest value and its place of the same tensor.
-
-    Where everything after the last product of a step is more than a quarter of it, that is said as
-    well.
-
-    ## Why it matters
-    At the end of a decode step, sampling from the vocabulary can take as long as all layers.
+    Finds reductions, argmax, top-k, sorting and cumulative sums that read many tiles on less than
+    half of the cores that these would keep busy, one number after the other (more than 15 ns for
+    each element of a core), in rows that are padding, or twice: the largest value and its place of
+    one tensor. At the end of a decode step, sampling from the vocabulary can take as long as all
+    layers.
 
     ## What to do
     Search in two steps: reshape, or shard by width, so that each core has a part of the vocabulary,
@@ -541,20 +517,17 @@ def loops_of_small_ops(
 ) -> Answer:
     """A loop runs the same small ops many times in a step.
 
-    ## What it finds
-    A short op, or a block of up to seven of them, that runs 32 times or more in a row on operands
-    of the same shapes: a loop over users, heads or experts.
-
-    ## Why it matters
-    An op takes about 2 µs however little it has to do, and on the host a call takes more.
+    Finds a short op, or a block of up to seven of them, that runs 32 times or more in a row on
+    operands of the same shapes: a loop over users, heads or experts. An op takes about 2 µs however
+    little it has to do, and on the host a call takes more.
 
     ## What to do
     Do all turns of the loop in one op: batch users or heads in one tensor instead of slicing it,
     and use ops that take all of them, as `ttnn.experimental.paged_fill_cache` does for caches.
 
     ## What it saves
-    Of each turn but the first, 2 µs for each of its ops, or what these take if that is less, and
-    inside replays the gaps before them. What they compute stays.
+    Of each turn but the first, up to 2 µs for each of its ops, and inside replays the gaps before
+    them. What they compute stays.
 
     ## When it is no problem
     Where turns depend on each other, as in a recurrence.
@@ -617,13 +590,9 @@ def unexplained_time(
 ) -> Answer:
     """Ops take much of a step, and no other rule says why.
 
-    ## What it finds
-    All ops of one code together, where they take more than 15 % of a step, at least four times as
-    long as moving and computing their operands takes at the peaks of the chip, if that is known,
-    and other rules would save less than a tenth of them.
-
-    ## Why it matters
-    Where rules are silent about most of a step, nothing is known to be right either.
+    Finds all ops of one code together, where they take more than 15 % of a step, at least four
+    times as long as moving and computing their operands takes at the peaks of the chip, if that is
+    known, and other rules would save less than a tenth of them.
 
     ## What to do
     Look at these ops by hand: their grid, program config, memory and layout, and whether another op
@@ -745,12 +714,9 @@ def dense_experts(
 ) -> Answer:
     """All experts are computed, and a router chooses a few of them.
 
-    ## What it finds
-    Matmuls with a matrix for each expert, in a step whose router keeps the top few of as many
-    experts: what the others give is multiplied with zero.
-
-    ## Why it matters
-    Of 32 experts with the top 4 of them, seven eighths of the weights are read for nothing.
+    Finds matmuls with a matrix for each expert, in a step whose router keeps the top few of as many
+    experts: what the others give is multiplied with zero. Of 32 experts with the top 4 of them,
+    seven eighths of the weights are read for nothing.
 
     ## What to do
     Compute only the experts that the router chose: `ttnn.sparse_matmul` with the router's choice as
@@ -758,8 +724,8 @@ def dense_experts(
 
     ## What it saves
     The time of these matmuls, but for the part of the experts that are chosen: at most as many for
-    each token as the router keeps. With many tokens all weights are read by some of them, and no
-    matmul gets shorter than reading them takes.
+    each token as the router keeps. With many tokens, no matmul gets shorter than reading all
+    weights takes.
 
     ## When it is no problem
     Prompts that are so long that every expert has work for all cores.
@@ -834,13 +800,9 @@ def slower_than_alike(
 ) -> Answer:
     """Ops take several times as long as the same op elsewhere in the step, on more elements.
 
-    ## What it finds
-    Elementwise ops and conversions between rows and tiles that take more than three times as long
-    as another op of the step that computes the same, in the same formats, on as many elements or
-    more.
-
-    ## Why it matters
-    What differs is a setting: how many cores, which memory, or shards that are not even.
+    Finds elementwise ops and conversions between rows and tiles that take more than three times as
+    long as another op of the step that computes the same, in the same formats, on as many elements
+    or more. What differs is a setting: how many cores, which memory, or shards that are not even.
 
     ## What to do
     Give the op that is named what the quicker one has: its cores, its memory config, and shards

@@ -37,22 +37,16 @@ _UNPROFILED: Final = frozenset({Source.WALL, Source.SIM})
 def profiler_data_dropped(subject: Subject) -> Answer:
     """The profiler lost data.
 
-    ## What it finds
-    Markers that the device profiler dropped because its buffers were full; sections of tt-lang's
-    output that are cut, or may be of an earlier run; and lines of a tt-lang kernel on which a
-    buffer was reserved more often than pushed, or waited for more often than popped.
-
-    ## Why it matters
-    What is left looks like a whole profile with shorter times.
+    Finds markers that the device profiler dropped because its buffers were full; sections of
+    tt-lang's output that are cut, or may be of an earlier run; and lines of a tt-lang kernel on
+    which a buffer was reserved more often than pushed, or waited for more often than popped. What
+    is left looks like a whole profile with shorter times.
 
     ## What to do
     Profile fewer ops at a time: fewer iterations, fewer layers, or a kernel with fewer loops; of a
     log that is incomplete, capture all of it. A core keeps 125 zones per processor, and 1000
     programs unless TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT says more. For tt-lang, set
     TT_METAL_PROFILER_MID_RUN_DUMP=1.
-
-    ## When it is no problem
-    Never.
     """
     kernels, observation = subject.kernels, subject.observation
     dropped = observation is not None and observation.dropped
@@ -97,12 +91,9 @@ def conflicting_environment(
 ) -> Answer:
     """A variable was set that changes the times.
 
-    ## What it finds
-    Variables that slow kernels or calls down: the watcher, prints and asserts of kernels, slow
-    dispatch, profilers, tt-lang's dumps, logging or comparison in TTNN_CONFIG_OVERRIDES.
-
-    ## Why it matters
-    The model is then measured with its debugging. Some of them do so even when set to 0.
+    Finds variables that slow kernels or calls down: the watcher, prints and asserts of kernels,
+    slow dispatch, profilers, tt-lang's dumps, logging or comparison in TTNN_CONFIG_OVERRIDES. The
+    model is then measured with its debugging. Some of them do so even when set to 0.
 
     ## What to do
     Unset the variable; each finding says which.
@@ -137,13 +128,9 @@ def trace_not_used(
 ) -> Answer:
     """The host holds a model up, and no trace is used.
 
-    ## What it finds
-    A model whose devices wait for the host, that could be traced, and is not. Whether it is shows
-    in the op table, or is the fact `use_trace` or, with tt-xla, `enable_trace`.
-
-    ## Why it matters
-    A trace records the commands of a whole call once. Replaying it costs the host one command
-    instead of one for every op.
+    Finds a model whose devices wait for the host, that could be traced, and is not. Whether it is
+    shows in the op table, or is the fact `use_trace` or, with tt-xla, `enable_trace`. Replaying a
+    trace costs the host one command instead of one for every op.
 
     ## What to do
     Open the device with a `trace_region_size`, call the model once to compile it, then capture it:
@@ -215,14 +202,11 @@ def _obstacle(subject: Subject) -> str | None:
 def helper_pcc_differs(helper_pccs: tuple[HelperPcc, ...]) -> Answer:
     """A PCC helper lets an output pass that the values do not bear out.
 
-    ## What it finds
-    Comparisons that passed in a helper such as `comp_pcc` or `assert_with_pcc`, although the output
-    holds NaN or infinity where the reference does not, neither side holds a finite value, both are
-    empty, one element was stretched to many, or the values correlate less than the helper says: of
-    tensors in host memory, of at most `observe_pcc_elements` elements.
-
-    ## Why it matters
-    These helpers replace NaN and infinity by zero: a model with NaN passes with a PCC of 0.999.
+    Finds comparisons that passed in a helper such as `comp_pcc` or `assert_with_pcc`, although the
+    output holds NaN or infinity where the reference does not, neither side holds a finite value,
+    both are empty, one element was stretched to many, or the values correlate less than the helper
+    says: of tensors in host memory, of at most `observe_pcc_elements` elements. These helpers
+    replace NaN and infinity by zero: a model with NaN passes with a PCC of 0.999.
 
     ## What to do
     Find the first op that gives a value that is not finite, with comparison mode of TTNN; where the

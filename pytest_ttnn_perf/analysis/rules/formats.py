@@ -86,12 +86,9 @@ def weights_not_bfloat8(
 ) -> Answer:
     """Weights are stored in bfloat16 or float32.
 
-    ## What it finds
-    The share of the weights' memory in DRAM that is in bfloat16 or float32, and what reading it
-    takes. As bfloat8_b it is 1.88 times less than as bfloat16.
-
-    ## Why it matters
-    A matmul with few rows takes as long as reading its weights.
+    Finds the share of the weights' memory in DRAM that is in bfloat16 or float32, and what reading
+    it takes. As bfloat8_b it is 1.88 times less than as bfloat16, and a matmul with few rows takes
+    as long as reading its weights.
 
     ## What to do
     Load weights with `dtype=ttnn.bfloat8_b` (convolutions: `weights_dtype` of Conv2dConfig; matmuls
@@ -99,9 +96,9 @@ def weights_not_bfloat8(
     check PCC again. Feed-forward weights often stand bfloat4_b as well.
 
     ## What it saves
-    The bytes saved, as often as they are read, by the peak bandwidth of DRAM: at most down to what
-    computing takes, and nothing of ops that are bound by computing. Where ops take far longer than
-    both, it is for information. Without times, the share of the bytes decides.
+    The bytes saved, as often as they are read, by the peak bandwidth of DRAM, and nothing of ops
+    that are bound by computing. Where ops take far longer than both, it is for information. Without
+    times, the share of the bytes decides.
 
     ## When it is no problem
     Small weights, as of a router or of a norm, and layers whose PCC does not stand it.
@@ -232,12 +229,9 @@ def float32_tensors(
 ) -> Answer:
     """Ops work on float32 tensors.
 
-    ## What it finds
-    The share of float32 in the bytes of everything that ops take and give, padding included.
-
-    ## Why it matters
-    A float32 tensor takes twice the memory and the transfers of bfloat16, and matrix engines work
-    on no more than 19 bits of an element.
+    Finds the share of float32 in the bytes of everything that ops take and give, padding included.
+    It takes twice the memory and the transfers of bfloat16, and matrix engines work on no more than
+    19 bits of an element.
 
     ## What to do
     Convert to bfloat16 on the host, or load with `dtype=ttnn.bfloat16`; begin with the first op
@@ -314,13 +308,10 @@ _COMPUTES: Final = 0.5
 def fidelity_above_need(step: OpTable, *, share: Limit = SHARE) -> Answer:
     """Math fidelity is above what the weights need, in ops that compute most of their time.
 
-    ## What it finds
-    Matmuls and convolutions that are bound by computing, at a higher fidelity than the format of
-    their second operand needs: LoFi for bfloat4_b, HiFi2 for bfloat8_b and, mostly, for bfloat16.
-
-    ## Why it matters
-    Fidelity is the number of passes over the mantissa: HiFi4 takes four times the multiplications
-    of LoFi, for bits that a narrow weight does not have.
+    Finds matmuls and convolutions that are bound by computing, at a higher fidelity than the format
+    of their second operand needs: LoFi for bfloat4_b, HiFi2 for bfloat8_b and, mostly, for
+    bfloat16. HiFi4 takes four times the multiplications of LoFi, for bits that a narrow weight does
+    not have.
 
     ## What to do
     Begin with `math_fidelity=LoFi` where weights are bfloat8_b or bfloat4_b and with HiFi2 where
@@ -381,12 +372,9 @@ _COPIES: Final = re.compile(r"copy|cache|assign", re.IGNORECASE)
 def activations_not_bfloat8(step: OpTable, ops: OpTable, *, share: Limit = SHARE) -> Answer:
     """Ops that are bound by DRAM move activations in bfloat16.
 
-    ## What it finds
-    Ops that use most of the bandwidth of DRAM, and take or give activations in bfloat16 there: in
-    long prompts and large images, mostly.
-
-    ## Why it matters
-    Such an op takes as long as moving its operands. As bfloat8_b they are 1.88 times smaller.
+    Finds ops that use most of the bandwidth of DRAM, and take or give activations in bfloat16
+    there, mostly in long prompts and large images. Such an op takes as long as moving its operands,
+    which are 1.88 times smaller as bfloat8_b.
 
     ## What to do
     Ask ops for `dtype=ttnn.bfloat8_b` where the next op bears it: feed-forward layers, and
@@ -456,13 +444,11 @@ _FORMATS: Final = ("data_format", "dtype", "torch_dtype")
 def bfp8_without_bfloat16_cast(facts: Mapping[str, Scalar]) -> Answer:
     """tt-xla converts to bfloat8_b, and the model is not bfloat16.
 
-    ## What it finds
-    A test that compiles with `enable_bfp8_conversion`, `experimental_enable_weight_bfp8_conversion`
-    or `experimental_weight_dtype` "bfp_bf8", and whose model is in another format than bfloat16.
-    Options and format are observed, or facts: `data_format`, `dtype` or `torch_dtype`.
-
-    ## Why it matters
-    A float32 model keeps float32 tensors, and casts around the ops that are converted.
+    Finds a test that compiles with `enable_bfp8_conversion`,
+    `experimental_enable_weight_bfp8_conversion` or `experimental_weight_dtype` "bfp_bf8", and whose
+    model is in another format than bfloat16: it keeps float32 tensors, and casts around the ops
+    that are converted. Options and format are observed, or facts: `data_format`, `dtype` or
+    `torch_dtype`.
 
     ## What to do
     Cast the model and its inputs first: `model.to(dtype=torch.bfloat16)`.

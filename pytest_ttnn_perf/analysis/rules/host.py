@@ -50,13 +50,9 @@ def host_bound(
 ) -> Answer:
     """Devices wait for their next op.
 
-    ## What it finds
-    The share of the time that lies between the end of one kernel and the start of the next: inside
-    replays of a trace, or else inside a window.
-
-    ## Why it matters
-    A device that waits does nothing. Faster kernels then make the gaps longer, not the model
-    faster.
+    Finds the share of the time that lies between the end of one kernel and the start of the next:
+    inside replays of a trace, or else inside a window. Faster kernels then make the gaps longer,
+    not the model faster.
 
     ## What to do
     Fuse small ops, and replay a trace where there is none yet. Inside a replay, fewer, larger ops
@@ -99,13 +95,9 @@ _NONE: Final = Limit(0, "executions that differ", "a trace holds one shape")
 def dynamic_shapes(subject: Subject, ops: OpTable) -> Answer:
     """Calls of a model do not all do the same.
 
-    ## What it finds
-    Replays of a trace, or calls of a model (signposts NAME and NAME_END of one name), that differ
-    from the first of their kind in an op or in its operands; and the fact `dynamic_shapes`.
-
-    ## Why it matters
-    A new shape is a new program, which is compiled in the middle of the run. And a trace holds
-    fixed shapes only.
+    Finds replays of a trace, or calls of a model (signposts NAME and NAME_END of one name), that
+    differ from the first of their kind in an op or in its operands; and the fact `dynamic_shapes`.
+    A new shape is compiled in the middle of the run, and no trace can hold it.
 
     ## What to do
     Pad inputs to one size, or to a few sizes with a trace for each. Keep what depends on data, such
@@ -121,9 +113,6 @@ def dynamic_shapes(subject: Subject, ops: OpTable) -> Answer:
     if not runs:
         return Answer.not_measured(_ONCE)
     differing = list(differences(ops))
-    lost = next((d for d in differing if d.what.endswith("replay") and not d.same_ops), None)
-    if lost is not None:
-        return Answer.not_measured(f"replays are not complete (TTP002): {lost}")
     compared = sum(map(len, runs.values())) - len(runs)
     return _NONE.at_most(
         len(differing),
@@ -141,13 +130,10 @@ def trace_region_missing(
 ) -> Answer:
     """A trace is used, and the device has no memory set aside for traces.
 
-    ## What it finds
-    A trace on a device that was opened with a trace region of 0 bytes, as observed or as stated
-    with the fact `trace_region_size`.
-
-    ## Why it matters
-    Older releases refuse to capture without a region. Newer ones then put the trace among the other
-    buffers in DRAM, where it can collide with what the trace itself allocates.
+    Finds a trace on a device that was opened with a trace region of 0 bytes, as observed or as
+    stated with the fact `trace_region_size`. Older releases refuse to capture then. Newer ones put
+    the trace among the other buffers in DRAM, where it can collide with what the trace itself
+    allocates.
 
     ## What to do
     Open the device with `trace_region_size=`; a test that fails because its trace does not fit says
@@ -188,13 +174,9 @@ def program_cache_off(
 ) -> Answer:
     """The program cache is off.
 
-    ## What it finds
-    A device whose program cache holds nothing after the samples were taken, or a test whose fact
-    `program_cache` or TT_RUNTIME_ENABLE_PROGRAM_CACHE says that the cache is off.
-
-    ## Why it matters
-    Without the cache the host builds the program of every op again, which takes far longer than
-    most kernels run, and a trace cannot be captured at all.
+    Finds a device whose program cache holds nothing after the samples were taken, or a test whose
+    fact `program_cache` or TT_RUNTIME_ENABLE_PROGRAM_CACHE says that the cache is off. The host
+    then builds the program of every op again, and a trace cannot be captured at all.
 
     ## What to do
     Remove `device.disable_and_clear_program_cache()`. With older releases call
@@ -226,13 +208,10 @@ def optimization_level_zero(
 ) -> Answer:
     """A model is compiled by tt-xla without optimization.
 
-    ## What it finds
-    A model that is compiled with `optimization_level` 0, the default. The level is observed of
-    tests that use torch_xla with `PJRT_DEVICE` TT, or that give `compiler_options` to `jax.jit`;
-    others state it: `ttnn_perf.facts(tt_xla=True, optimization_level=1)`.
-
-    ## Why it matters
-    Level 0 turns all passes of the optimizer off and keeps every tensor in DRAM.
+    Finds a model that is compiled with `optimization_level` 0, the default, which turns all passes
+    of the optimizer off and keeps every tensor in DRAM. The level is observed of tests that use
+    torch_xla with `PJRT_DEVICE` TT, or that give `compiler_options` to `jax.jit`; others state it:
+    `ttnn_perf.facts(tt_xla=True, optimization_level=1)`.
 
     ## What to do
     Set the compile option `optimization_level` to 1, which is recommended, or to 2, which also
@@ -308,12 +287,8 @@ def padded_host_transfer(
 ) -> Answer:
     """Much of what crosses between host and device is padding.
 
-    ## What it finds
-    The share of padding in the tensors that a report database says to be sent to the device, or
-    read from it. A tensor in tiles crosses in whole tiles of 32 by 32.
-
-    ## Why it matters
-    Padding takes as long over PCIe as data does.
+    Finds the share of padding in the tensors that a report database says to be sent to the device,
+    or read from it. A tensor in tiles crosses PCIe in whole tiles of 32 by 32.
 
     ## What to do
     Send inputs row-major and turn them into tiles on the device; take outputs out of their tiles
@@ -361,12 +336,9 @@ def output_on_compute_queue(
 ) -> Answer:
     """Large outputs are read on the queue that computes.
 
-    ## What it finds
-    The bytes of outputs that are read through command queue 0, which runs the model: by their
-    `cq_id`, or the facts `num_command_queues` and `all_transfers_on_separate_command_queue`.
-
-    ## Why it matters
-    While the queue reads an output it starts no op: the next call waits until the transfer ends.
+    Finds the bytes of outputs that are read through command queue 0, which runs the model: by their
+    `cq_id`, or the facts `num_command_queues` and `all_transfers_on_separate_command_queue`. The
+    next call waits until the transfer ends.
 
     ## What to do
     Copy the output into a tensor of its own in DRAM and read it on queue 1, without blocking:

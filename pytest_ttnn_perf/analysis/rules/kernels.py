@@ -234,12 +234,9 @@ def grid_underused(
 ) -> Answer:
     """Kernels run on few of the cores that are there.
 
-    ## What it finds
-    The cores that programs use, as a share of those that the chip has for kernels, weighted by how
-    long each program runs; and programs on a grid of 1x1, whatever the chip.
-
-    ## Why it matters
-    On half of the cores, a kernel takes up to twice as long.
+    Finds the cores that programs use, as a share of those that the chip has for kernels, weighted
+    by how long each program runs; and programs on a grid of 1x1, whatever the chip. On half of the
+    cores, a kernel takes up to twice as long.
 
     ## What to do
     Give the operation a larger grid, up to `grid="auto"`, and cut the work into as many parts as
@@ -323,17 +320,13 @@ def small_transfers(
 ) -> Answer:
     """Kernels move their data in small transfers.
 
-    ## What it finds
-    The share of small transfers among those of all programs: less than a tile, or one tile in a
-    program that waits after every two transfers or fewer.
-
-    ## Why it matters
-    Each transfer costs the same to start, whatever its size: with many small ones, DRAM gives a
-    part of its bandwidth only.
+    Finds the share of small transfers among those of all programs: less than a tile, or one tile in
+    a program that waits after every two transfers or fewer. Each transfer costs the same to start,
+    whatever its size.
 
     ## What to do
-    Move whole tiles, and keep more transfers in flight: start several copies before waiting for
-    the first. Read what lies side by side in memory at once.
+    Move whole tiles, and keep more transfers in flight: start several copies before waiting for the
+    first. Read what lies side by side in memory at once.
 
     ## When it is no problem
     Kernels that move little, or that are bound by compute (TTP804). An interleaved tensor has one
@@ -390,13 +383,9 @@ def bound(
 ) -> Answer:
     """A kernel is bound by memory or by compute.
 
-    ## What it finds
-    Which threads of a kernel work longer without waiting, those that move data or those that
-    compute, and by how much: (longer - shorter) / longer.
-
-    ## Why it matters
-    Only work on the longer side makes the kernel faster. A change of the bound also explains why an
-    optimization stopped helping.
+    Finds which threads of a kernel work longer without waiting, those that move data or those that
+    compute, and by how much: (longer - shorter) / longer. Only work on the longer side makes the
+    kernel faster.
 
     ## What to do
     Bound by memory: larger transfers (TTP803), fewer barriers (TTP805), read each tile once and
@@ -445,11 +434,8 @@ def barrier_per_transfer(
 ) -> Answer:
     """Kernels wait after every transfer.
 
-    ## What it finds
-    Programs with about as many barriers as transfers, of reads or of writes.
-
-    ## Why it matters
-    The network carries one transfer at a time, and the latency of each is paid in full.
+    Finds programs with about as many barriers as transfers, of reads or of writes. The network then
+    carries one transfer at a time, and the latency of each is paid in full.
 
     ## What to do
     Start several copies before waiting for the first: in tt-lang, call `ttl.copy` for a whole block
@@ -497,12 +483,9 @@ def low_dram_bandwidth(
 ) -> Answer:
     """A kernel is bound by memory, and DRAM is far from busy.
 
-    ## What it finds
-    The bytes that programs move from and to DRAM, over their time, as a share of the bandwidth of
-    the chip.
-
-    ## Why it matters
-    A kernel that is bound by memory at a tenth of the bandwidth waits for single transfers.
+    Finds the bytes that programs move from and to DRAM, over their time, as a share of the
+    bandwidth of the chip. A kernel that is bound by memory at a tenth of the bandwidth waits for
+    single transfers.
 
     ## What to do
     Keep more transfers in flight: several copies before a wait (TTP805), dataflow buffers of two
@@ -554,12 +537,8 @@ def uneven_cores(
 ) -> Answer:
     """The cores of a kernel do not finish together.
 
-    ## What it finds
-    How much longer a thread's kernel runs on the slowest core than on the quickest, of the program
-    and thread where that is most.
-
-    ## Why it matters
-    A program is over when its last core is.
+    Finds how much longer a thread's kernel runs on the slowest core than on the quickest, of the
+    program and thread where that is most. A program is over when its last core is.
 
     ## What to do
     Give each core the same number of blocks: cut the work so that it divides by the number of
@@ -611,13 +590,9 @@ def threads_take_turns(
 ) -> Answer:
     """All threads of a kernel wait for each other.
 
-    ## What it finds
-    The share of its cycles in which the thread that waits least waits for a dataflow buffer: to be
-    filled (`cb_wait`) or to be emptied (`cb_reserve`).
-
-    ## Why it matters
-    In a kernel that overlaps moving and computing, one thread is always busy. If even that one
-    waits, data arrive while nothing is computed, and the other way round.
+    Finds the share of its cycles in which the thread that waits least waits for a dataflow buffer:
+    to be filled (`cb_wait`) or to be emptied (`cb_reserve`). In a kernel that overlaps moving and
+    computing, one thread is always busy.
 
     ## What to do
     Give the buffers that are named two blocks or more (`block_count=2`), so that one is filled
@@ -660,13 +635,9 @@ def tiles_read_again(
 ) -> Answer:
     """A kernel reads far more from DRAM than it writes there.
 
-    ## What it finds
-    What is read from DRAM for each tile, or byte, that is written there, of the program where that
-    is most.
-
-    ## Why it matters
-    A kernel that reads many more tiles than it writes may read the same ones again for each block
-    of its output, and each time wait for DRAM.
+    Finds what is read from DRAM for each tile, or byte, that is written there, of the program where
+    that is most. A kernel that reads many more tiles than it writes may read the same ones again
+    for each block of its output.
 
     ## What to do
     Make the blocks of the output larger, so that a tile serves more of them, or let one core read

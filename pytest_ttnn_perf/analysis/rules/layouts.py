@@ -10,13 +10,8 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf.analysis.checklist.op_times import has_operands
 from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_OPERANDS,
-    WORTH_BYTES,
     by_weight,
-    computed_in_report,
-    if_worth,
     look_of,
-    operands_of,
-    round_trips,
     shape_text,
 )
 from pytest_ttnn_perf.analysis.checklist.products import is_convolution
@@ -31,10 +26,9 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     share_of_step,
 )
 from pytest_ttnn_perf.analysis.ops.names import neighbours, without_producer
-from pytest_ttnn_perf.analysis.ops.regions import step_of
-from pytest_ttnn_perf.analysis.ops.roofline import rooflines, size_of
-from pytest_ttnn_perf.analysis.readers.report_db import TILE, device_tensor, in_tiles
-from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
+from pytest_ttnn_perf.analysis.ops.roofline import rooflines
+from pytest_ttnn_perf.analysis.readers.report_db import TILE, device_tensor
+from pytest_ttnn_perf.core.finding import Answer, Input, Limit, Severity, rule
 from pytest_ttnn_perf.core.ops import Category, OpTable, Signature, Tensor, category_of
 from pytest_ttnn_perf.core.text import counted, microseconds, percent
 
@@ -62,11 +56,8 @@ def row_major_compute(
 ) -> Answer:
     """Ops compute on row-major tensors.
 
-    ## What it finds
-    Matmuls, elementwise ops, norms and reductions whose first operand is row-major.
-
-    ## Why it matters
-    An op on rows turns them into tiles and back inside its own kernel, or works on a part of each.
+    Finds matmuls, elementwise ops, norms and reductions whose first operand is row-major: they turn
+    rows into tiles and back inside their own kernel, or work on a part of each.
 
     ## What to do
     Convert once, with `ttnn.to_layout(x, ttnn.TILE_LAYOUT)`, before the first of such ops, and let
@@ -130,8 +121,6 @@ _COLOURS: Final = (3, 4)
 _OF_IMAGES: Final = re.compile(
     r"padded_?slice|slice_?write|halo|pool|fold|upsample|grid_?sample", re.IGNORECASE
 )
-#: Tiles of a report that hold a quarter of what they could, or less, are worth another shape.
-_MOSTLY_EMPTY: Final = 4
 #: Columns that are few enough to say that the tensor lies the wrong way.
 _FEW_COLUMNS: Final = 8
 _SINGLE: Final = "lay single rows out as one matrix, 1x32x1x4096 as 1x1x32x4096"
@@ -139,27 +128,15 @@ _NARROW: Final = (
     "bring a longer extent last, 1x32x10240x4 as 1x32x4x10240: permute states and weights once, "
     "when they are made"
 )
-_NOT_IN_TILES: Final = "no tensor is in tiles"
 
 
-@rule("TTP202", "tile-padding", Severity.WARNING, Input.OPS, Input.REPORT)
-def tile_padding(
-    subject: Subject,
-    *,
-    share: Limit = SHARE,
-    extra: Limit = Limit(0.10, "of what is needed", "a choice: a report has no times"),
-    worth: Limit = WORTH_BYTES,
-) -> Answer:
+@rule("TTP202", "tile-padding", Severity.WARNING, Input.OPS)
+def tile_padding(step: OpTable, *, share: Limit = SHARE) -> Answer:
     """Tiles are filled up with padding.
 
-    ## What it finds
-    Ops on many matrices of a single row: each fills tiles of its own, 31 of 32 rows of which are
-    padding. And ops on narrow tensors, whose last extent is 8 or less although another would fill
-    tiles: 1x32x10240x4 takes eight times the tiles of 1x32x4x10240. With a report database alone,
-    activations whose tiles are mostly empty.
-
-    ## Why it matters
-    A tensor of 19 rows takes the memory, the transfers and the compute of 32.
+    Finds ops on many matrices of a single row: each fills tiles of its own, 31 of 32 rows of which
+    are padding. And ops on narrow tensors, whose last extent is 8 or less although another would
+    fill tiles: 1x32x10240x4 takes eight times the tiles of 1x32x4x10240.
 
     ## What to do
     Make the last two extents multiples of 32: larger batches, sequences padded once outside the
@@ -175,53 +152,12 @@ def tile_padding(
     do not count. Nor do ops that want such shapes (attention, matmuls of experts, convolutions,
     pooling) and what prepares their operands, images of three or four channels, weights and biases.
     """
-    if subject.ops is not None and has_operands(subject.ops):
-        return _padding_of_step(step_of(subject.ops), share)
-    if subject.report is None:
+    if not has_operands(step):
         return Answer.not_measured(NO_OPERANDS)
-    return _padding_of_report(subject, subject.report, extra, worth)
-
-
-def _padding_of_report(subject: Subject, report: Report, extra: Limit, worth: Limit) -> Answer:
-    operands = operands_of(subject)
-    if not operands:
-        return Answer.not_measured(NO_OPERANDS)
-    tiled = [each for each in operands if each.tensor.layout == "TILE" and all(each.tensor.padded)]
-    if not tiled:
-        return Answer.not_applicable(_NOT_IN_TILES)
-    # A weight or a bias is as it is; what was computed can be laid out otherwise.
-    laid_out = computed_in_report(report) - {
-        number
-        for call in report.completed
-        if any(category_of(name) in _SHAPED for name in (call.name, *call.device_operations))
-        for number in (*call.inputs, *call.outputs)
-    }
-    found: list[tuple[str, float]] = []
-    for each in tiled:
-        tensor = each.tensor
-        rows, columns = (1, 1, *tensor.shape)[-2:]
-        empty = prod(tensor.padded[-2:]) >= _MOSTLY_EMPTY * rows * columns
-        if each.number in laid_out and empty:
-            matrices = [(prod(tensor.shape) // extent, extent) for extent in reversed(tensor.shape)]
-            best = min(matrices, key=lambda matrix: prod(in_tiles(matrix)))
-            less = max(0.0, size_of(tensor) - size_of(tensor._replace(padded=in_tiles(best))))
-            name = f"{each.op} {shape_text(tensor.shape)} → {shape_text(best)}"
-            found.append((name, each.times * less))
-    whole, needless = sum(each.size for each in tiled), sum(less for _, less in found)
-    answer = extra.at_most(
-        needless / (whole - needless),
-        f"{percent(needless / whole)} of the bytes in tiles are padding that another order of "
-        "extents would save",
-        by_weight(found, unit="B"),
-    )
-    return if_worth(answer, needless, worth)
-
-
-def _padding_of_step(step: OpTable, share: Limit) -> Answer:
     ops = critical_ops(step)
     tensors = {row: _tiled(op) for row, op in ops}
     if not any(tensors.values()):
-        return Answer.not_applicable(_NOT_IN_TILES)
+        return Answer.not_applicable("no tensor is in tiles")
     if all(each.logical is None for listed in tensors.values() for each in listed):
         return Answer.not_measured("the capture has no logical shapes")
     wanted_apart = {
@@ -306,24 +242,13 @@ _CONVERSION: Final = re.compile(r"tilize|to_?layout", re.IGNORECASE)
 _ON_ROWS: Final = re.compile(r"arg_?max|top_?k|sampling|pool|grid_?sample|upsample", re.IGNORECASE)
 
 
-@rule("TTP203", "layout-conversions", Severity.WARNING, Input.OPS, Input.REPORT)
-def layout_conversions(
-    step: OpTable | None,
-    report: Report | None,
-    *,
-    share: Limit = SHARE,
-    trips: Limit = Limit(0, "round trips", "a report has no times, so each is named"),
-) -> Answer:
+@rule("TTP203", "layout-conversions", Severity.WARNING, Input.OPS)
+def layout_conversions(step: OpTable, *, share: Limit = SHARE) -> Answer:
     """Time goes into changing layouts.
 
-    ## What it finds
-    The part of a step in ops that turn row-major tensors into tiles and back: tilize, untilize,
-    to_layout. Not those before and after ops that work on rows by nature: argmax, top-k, pooling,
-    grid sampling. A slice between two of them that picks every other element of a row counts as
-    well. Of a report, round trips: a conversion right after the one that it undoes.
-
-    ## Why it matters
-    A conversion computes nothing. Each reads and writes a whole tensor.
+    Finds the part of a step in ops that turn row-major tensors into tiles and back: tilize,
+    untilize, to_layout. Each reads and writes a whole tensor and computes nothing. A slice between
+    two of them that picks every other element of a row counts as well.
 
     ## What to do
     Keep tensors in one layout from op to op: convert weights and tables once when they are loaded,
@@ -336,18 +261,10 @@ def layout_conversions(
     an input, its time less three times its bytes, without padding, by the bandwidth of DRAM.
 
     ## When it is no problem
-    What comes row-major from the host has to be converted once, and so has what a step begins and
-    ends with: not counted, unless it takes more than ten times its bytes by the bandwidth of DRAM.
+    Conversions before and after ops that work on rows by nature: argmax, top-k, pooling, grid
+    sampling. What comes row-major from the host, and what a step begins and ends with, is not
+    counted either, unless it takes more than ten times its bytes by the bandwidth of DRAM.
     """
-    if step is None:
-        assert report is not None
-        undone = [
-            trip.told((trip.before.layout, trip.there.layout, trip.after.layout))
-            for trip in round_trips(report)
-            if trip.before.layout == trip.after.layout != trip.there.layout
-        ]
-        sentence = f"{counted(len(undone), 'round trip')} of a layout, with nothing between"
-        return trips.at_most(float(len(undone)), sentence, map(Evidence, undone))
     ops = critical_ops(step)
     strided = {at for at in range(len(ops)) if _is_strided(ops, at)}
     found = _avoidable(step) | {ops[at].row: Removal(ops[at].op.kernel_ns) for at in strided}

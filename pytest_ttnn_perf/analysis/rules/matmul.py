@@ -96,14 +96,10 @@ _BIAS: Final = "add the bias in the matmul: `bias` of `ttnn.linear`"
 def unfused_activations(step: OpTable, *, share: Limit = SHARE) -> Answer:
     """Activations and biases run as ops of their own, beside ops that could compute them.
 
-    ## What it finds
-    GELU, SILU, RELU, sigmoid and tanh right behind the matmul, the convolution or the elementwise
-    op whose result they take, or right before the multiply that takes theirs. An activation that a
-    matmul was asked for and its program config lacks. An addition of one row right behind a matmul
-    that has no bias.
-
-    ## Why it matters
-    Such an op reads a whole tensor and writes it again.
+    Finds GELU, SILU, RELU, sigmoid and tanh right behind the matmul, the convolution or the
+    elementwise op whose result they take, or right before the multiply that takes theirs; an
+    activation that a matmul was asked for and its program config lacks; an addition of one row
+    right behind a matmul that has no bias. Each reads a whole tensor and writes it again.
 
     ## What to do
     Compute the activation in a neighbouring op: `fused_activation` in the program config of a
@@ -111,9 +107,8 @@ def unfused_activations(step: OpTable, *, share: Limit = SHARE) -> Answer:
     `input_tensor_a_activations` of a multiply. Give a bias to `ttnn.linear`.
 
     ## What it saves
-    In a matmul or a convolution, and of RELU behind an elementwise op, the time of the op, less
-    2.5 µs. Other activations take as long in an elementwise op as alone, and about 1 µs is saved.
-    Inside a replay the gap before the op goes with it.
+    In a matmul or a convolution, and of RELU behind an elementwise op, the time of the op, less 2.5
+    µs; elsewhere about 1 µs. Inside a replay the gap before the op goes with it.
 
     ## When it is no problem
     Where the result is needed without the activation as well. A matmul that is bound by computing
@@ -187,13 +182,9 @@ def matmul_not_dram_sharded(
 ) -> Answer:
     """Matmuls of a few rows read their weights far below the bandwidth of DRAM.
 
-    ## What it finds
-    Matmuls of up to 32 rows, as a decode step has them, whose weights lie in DRAM, and that take
-    longer than reading these with a DRAM-sharded program config would.
-
-    ## Why it matters
-    Such a matmul takes as long as reading its weights. Cut to the banks of DRAM, each bank feeds a
-    core next to it, and most of the bandwidth is used.
+    Finds matmuls of up to 32 rows, as in decode steps, that read their weights from DRAM at less
+    than 75 % of the bandwidth, without a DRAM-sharded program config. Cut to the banks of DRAM,
+    each bank feeds a core next to it.
 
     ## What to do
     Store the weights `DRAM_WIDTH_SHARDED`, keep the input in L1, and use
@@ -304,22 +295,17 @@ def small_matmul_blocks(
 ) -> Answer:
     """Matmuls work in very small blocks.
 
-    ## What it finds
-    Matmuls far from what the device allows, whose inner block, `in0_block_w`, or output subblock,
-    `out_subblock_h` times `out_subblock_w`, is smaller than two tiles although they have more tiles
-    to put there.
-
-    ## Why it matters
-    Every block costs a round of waiting for data and of setting up the engine. With one tile at a
-    time, most of the time goes there.
+    Finds matmuls far from what the device allows, whose inner block, `in0_block_w`, or output
+    subblock, `out_subblock_h` times `out_subblock_w`, is smaller than two tiles although they have
+    more tiles to put there. Every block costs a round of waiting for data and of setting up the
+    engine.
 
     ## What to do
     Raise `in0_block_w` to a larger divisor of the inner dimension in tiles, and the subblock to up
     to eight tiles, or four with `fp32_dest_acc_en`.
 
     ## What it saves
-    The time of the matmul, less twice what moving its operands or computing takes at full
-    speed.
+    The time of the matmul, less twice what it takes at full speed.
 
     ## When it is no problem
     A sharded first input limits `in0_block_w` to a divisor of its shard's width, and blocks have to
@@ -363,12 +349,9 @@ def matmul_without_program_config(
 ) -> Answer:
     """Matmuls run without a program config, far from what the device allows.
 
-    ## What it finds
-    Matmuls whose attributes say that no program config was set, and that take more than twice what
-    moving their operands or computing takes at full speed.
-
-    ## Why it matters
-    TTNN then chooses cores and blocks by rules of thumb, which have to work for every shape.
+    Finds matmuls whose attributes say that no program config was set, and that take more than twice
+    what moving their operands or computing takes at full speed. TTNN then chooses cores and blocks
+    by rules of thumb, which have to work for every shape.
 
     ## What to do
     Give the matmuls that take most time a program config of their own. Start from the one that TTNN
@@ -408,20 +391,16 @@ def low_matmul_efficiency(
 ) -> Answer:
     """Matmuls take much longer than they have to.
 
-    ## What it finds
-    Matmuls that take more than twice what the chip allows for their operands and their cores, and
-    for which TTP305, TTP311, TTP312 and TTP313 have no reason.
-
-    ## Why it matters
-    Matmuls are most of the work of a transformer. What they fall short of is what can be gained.
+    Finds matmuls that take more than twice what the chip allows for their operands and their cores,
+    and for which TTP305, TTP311, TTP312 and TTP313 have no reason.
 
     ## What to do
     Begin with the matmuls that are named, which lose most time. A batch in the first input that the
-    weights do not have (`fuse_batch=False`): reshape it into rows, or the weights are read once for
-    each. Output blocks of fewer rows than a core has (`out_block_h` below `per_core_M`): raise it.
-    Both inputs with a batch: use `MatmulMultiCoreReuseProgramConfig`. A tall output of few columns:
-    keep a 1D program config, and shard the first input and the output by height in L1. An input in
-    DRAM: L1. Else a larger grid, `in0_block_w` or output subblocks.
+    weights do not have (`fuse_batch=False`): reshape it into rows. Output blocks of fewer rows than
+    a core has (`out_block_h` below `per_core_M`): raise it. Both inputs with a batch: use
+    `MatmulMultiCoreReuseProgramConfig`. A tall output of few columns: keep a 1D program config, and
+    shard the first input and the output by height in L1. An input in DRAM: L1. Else a larger grid,
+    `in0_block_w` or output subblocks.
 
     ## What it saves
     The time of the matmul, less twice the longer of two: what its operands take at the full

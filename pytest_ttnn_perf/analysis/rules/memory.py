@@ -21,7 +21,6 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     look_of,
     operation_name,
     reshards,
-    round_trips,
 )
 from pytest_ttnn_perf.analysis.checklist.savings import (
     SHARE,
@@ -67,14 +66,9 @@ def interleaved_activations(
 ) -> Answer:
     """Most of what ops hand on to each other is interleaved in L1.
 
-    ## What it finds
-    The share of activations, by bytes read, that lie in L1 and are interleaved, not sharded.
-    Activations are tensors that one op makes and another one reads. What lies in DRAM is left to
-    TTP303.
-
-    ## Why it matters
-    Every core fetches most of its input from elsewhere. A shard lies in the L1 of the core that
-    works on it.
+    Finds the share of activations, by bytes read, that lie in L1 and are interleaved, not sharded.
+    Activations are tensors that one op makes and another one reads. Every core fetches most of such
+    an input from elsewhere; a shard lies in the L1 of the core that works on it.
 
     ## What to do
     Give the ops of a block one sharded memory config and pass it on from op to op. Shard by height
@@ -88,7 +82,7 @@ def interleaved_activations(
         return Answer.not_applicable("an op table says what that costs: TTP303")
     if not has_graphs(report):
         return Answer.not_measured(NO_GRAPHS)
-    reads = list(activation_operands(subject, with_producer=True))
+    reads = list(activation_operands(subject))
     total = sum(read.size for read in reads)
     if not total:
         return Answer.not_applicable(NO_ACTIVATIONS)
@@ -124,13 +118,9 @@ def resharding(
 ) -> Answer:
     """Tensors are moved from one sharding, or memory, to another.
 
-    ## What it finds
-    The part of a step in ops that only cut a tensor anew or bring it elsewhere: reshard,
+    Finds the part of a step in ops that only cut a tensor anew or bring it elsewhere: reshard,
     interleaved to sharded and back, copies between L1 and DRAM. With a report database alone, the
     number of operations that move a tensor from one sharding to another, also unasked.
-
-    ## Why it matters
-    A move computes nothing. It sends a whole tensor from core to core, or to DRAM and back.
 
     ## What to do
     Keep one sharding throughout a run of ops, and have each op write the memory config that the
@@ -138,8 +128,8 @@ def resharding(
     shards: have the next op read these. Set `shard_layout` of neighbouring convolutions alike.
 
     ## What it saves
-    At most the time of the moves and, inside replays, the gaps before them. Where one op
-    needs another sharding to be fast, its move stays.
+    At most the time of the moves and, inside replays, the gaps before them. Where one op needs
+    another sharding to be fast, its move stays.
 
     ## When it is no problem
     What comes row-major from the host, and what a step begins and ends with, has to be moved: it is
@@ -266,43 +256,27 @@ _TILE_NS: Final = 650.0
 _TILE: Final = 32 * 32
 
 
-@rule("TTP303", "hot-data-in-dram", Severity.WARNING, Input.OPS, Input.REPORT)
-def hot_data_in_dram(
-    step: OpTable | None,
-    report: Report | None,
-    *,
-    share: Limit = SHARE,
-    trips: Limit = Limit(0, "round trips", "a report has no times, so each is named"),
-    fetched: Limit = Limit(0.5, "of activation bytes", "a choice: a report has no times"),
-    worth: Limit = WORTH_BYTES,
-) -> Answer:
+@rule("TTP303", "hot-data-in-dram", Severity.WARNING, Input.OPS)
+def hot_data_in_dram(step: OpTable, *, share: Limit = SHARE) -> Answer:
     """Ops hand activations on through DRAM that would fit into L1.
 
-    ## What it finds
-    The time that writing activations to DRAM and reading them again can cost: tensors that one op
-    of the step makes and another one reads, and that are small enough for L1. Weights and caches do
-    not count. Of a report, tensors that go from L1 to DRAM and back, and the part of activations
-    that are read from DRAM though they would fit.
-
-    ## Why it matters
-    L1 is next to the cores; all cores together share the bandwidth of DRAM, which weights need.
+    Finds the time that writing activations to DRAM and reading them again can cost: tensors that
+    one op of the step makes and another one reads, and that are small enough for L1. Weights and
+    caches do not count.
 
     ## What to do
     Give the op that makes the tensor an L1 memory config, sharded where the next op takes that.
     Free tensors that are used no more with `ttnn.deallocate`, so that others have room.
 
     ## What it saves
-    The bytes written and read, by the peak bandwidth of DRAM, less a tenth, which L1 takes.
-    No elementwise op gets shorter than 0.65 µs for each tile of a core. Nothing of ops that use
-    less than 40 % of that bandwidth or are bound by computing, nor of conversions.
+    The bytes written and read, by the peak bandwidth of DRAM, less a tenth, which L1 takes. No
+    elementwise op gets shorter than 0.65 µs for each tile of a core. Nothing of ops that use less
+    than 40 % of that bandwidth or are bound by computing, nor of conversions.
 
     ## When it is no problem
     Tensors that are larger than a tenth of all L1 stay in DRAM, and do not count. Those that are
     read much later, as those of a skip connection, may have to.
     """
-    if step is None:
-        assert report is not None
-        return _fetched_in(report, trips, fetched, worth)
     if not has_operands(step):
         return Answer.not_measured(NO_OPERANDS)
     board, ops = board_of(step), critical_ops(step)
@@ -342,41 +316,6 @@ def _least_ns(op: Op) -> float:
     if op.signature.category is not Category.ELEMENTWISE or not given or not op.cores:
         return 0.0
     return -(-prod(given[0].padded) // _TILE // op.cores) * _TILE_NS
-
-
-def _fetched_in(report: Report, trips: Limit, limit: Limit, worth: Limit) -> Answer:
-    # Round trips first: what they cost is sure, and needs no other memory config.
-    found = [
-        trip.told((trip.before.memory, trip.there.memory, trip.after.memory))
-        for trip in round_trips(report)
-        if trip.before.memory.startswith("L1") and trip.after.memory.startswith("L1")
-        if in_dram(trip.there)
-    ]
-    if len(found) > trips.value:
-        sentence = f"{counted(len(found), 'round trip')} from L1 to DRAM and back"
-        return trips.found(float(len(found)), sentence, map(Evidence, found))
-    if not has_graphs(report):
-        return Answer.not_measured(NO_GRAPHS)
-    read = list(activation_operands(Subject(report=report), with_producer=True))
-    total = sum(each.size for each in read)
-    if not total:
-        return Answer.not_applicable(NO_ACTIVATIONS)
-    sizes = [device.total_l1_bytes for device in report.devices if device.total_l1_bytes]
-    if not sizes:
-        return Answer.not_measured("the report does not say how much L1 there is")
-    fits = [
-        each
-        for each in read
-        if each.tensor.memory.startswith("DRAM") and each.size <= min(sizes) * _ROOM
-    ]
-    moved = sum(each.size for each in fits)
-    answer = limit.at_most(
-        moved / total,
-        f"{len(fits)} of {counted(len(read), 'activation')} that ops read lie in DRAM and would "
-        f"fit into L1, {percent(moved / total)} of the bytes",
-        by_weight(((each.op, each.size) for each in fits), unit="B"),
-    )
-    return if_worth(answer, moved, worth)
 
 
 class _Handover(NamedTuple):
@@ -419,13 +358,9 @@ def low_l1_headroom(
 ) -> Answer:
     """L1 is nearly full.
 
-    ## What it finds
-    The share of a core's L1 that is free at the operation which leaves least: what tensors take per
-    bank, and circular buffers on the fullest core, against what a core has for both.
-
-    ## Why it matters
-    A somewhat larger batch, block or resolution no longer fits; nor is there room for double
-    buffering.
+    Finds the share of a core's L1 that is free at the operation which leaves least: what tensors
+    take per bank, and circular buffers on the fullest core, against what a core has for both. A
+    somewhat larger batch, block or resolution no longer fits then, nor does double buffering.
 
     ## What to do
     Free tensors early with `ttnn.deallocate`, let convolutions free their input with

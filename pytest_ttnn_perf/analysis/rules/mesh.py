@@ -104,11 +104,8 @@ def batch_not_divisible(
 ) -> Answer:
     """The batch does not divide among the devices.
 
-    ## What it finds
-    With data parallelism, the samples that are left over when the batch is shared evenly.
-
-    ## Why it matters
-    Samples that are left over are dropped, padded, or leave the other devices idle for a pass.
+    Finds with data parallelism, the samples that are left over when the batch is shared evenly.
+    They are dropped, padded, or leave the other devices idle for a pass.
 
     ## What to do
     Use a batch that is a multiple of the number of devices that share it.
@@ -138,12 +135,9 @@ def weights_not_replicated(
 ) -> Answer:
     """With data parallelism, weights are cut among devices.
 
-    ## What it finds
-    Weights of matmuls and convolutions that are sharded over the mesh although the batch is shared
-    among its devices, as in TTP701.
-
-    ## Why it matters
-    A copy of the model that has only a part of its weights needs collectives to get at the rest.
+    Finds weights of matmuls and convolutions that are sharded over the mesh although the batch is
+    shared among its devices, as in TTP701: a copy of the model needs collectives to get at the
+    rest.
 
     ## What to do
     Load weights with `ttnn.ReplicateTensorToMesh`, and shard only the inputs.
@@ -240,14 +234,10 @@ _OTHER_OPS: Final = "devices ran different ops"
 def collective_share(step: OpTable, *, share: Limit = SHARE) -> Answer:
     """Devices exchange more, or more often, than they have to.
 
-    ## What it finds
-    What ops that exchange data among devices take on the device that comes last, and so waits for
-    links alone: all-gather, reduce-scatter, all-reduce, all-to-all, sending and receiving. It finds
-    wide formats, and a reduce-scatter with the all-gather of the same small tensor behind it. A
-    collective that is fused into a matmul counts as a matmul.
-
-    ## Why it matters
-    More devices do not make a collective faster.
+    Finds what ops that exchange data among devices (all-gather, reduce-scatter, all-reduce,
+    all-to-all, sending and receiving) take on the device that comes last, and so waits for links
+    alone. It finds wide formats, and a reduce-scatter with the all-gather of the same small tensor
+    behind it. A collective that is fused into a matmul counts as a matmul.
 
     ## What to do
     Exchange bfloat8_b, use all links with `num_links`, replace each reduce-scatter + all-gather
@@ -256,12 +246,12 @@ def collective_share(step: OpTable, *, share: Limit = SHARE) -> Answer:
 
     ## What it saves
     Of each collective what the fastest device takes beyond 10 µs × (1 − 1.0625 ÷ bytes of an
-    element). An all-gather of up to 1 MiB right behind a reduce-scatter is saved as a whole: one
-    all-reduce does both. What devices wait for each other is for TTP704.
+    element). An all-gather of up to 1 MiB right behind a reduce-scatter is saved as a whole. What
+    devices wait for each other is for TTP704.
 
     ## When it is no problem
-    Where the sum has to be exact. Exchanges of a few KiB take as long in any format. Integers, and
-    what comes from a search for places, such as tokens, keep their format.
+    Where the sum has to be exact. Integers, and what comes from a search for places, such as
+    tokens, keep their format.
     """
     if len(step.devices) < 2:
         return Answer.not_applicable("one device")
@@ -344,19 +334,15 @@ _NEARLY: Final = 0.9
 def device_imbalance(step: OpTable, *, excess: Limit = SHARE) -> Answer:
     """One device works longer than the others, which wait for it.
 
-    ## What it finds
-    How much longer the device that computes longest takes than the mean of all devices, the devices
-    that take as long, and the ops in which they do. Collectives do not count as work: in them, the
-    faster devices wait.
-
-    ## Why it matters
-    The slowest device decides how long a step takes.
+    Finds how much longer the device that computes longest takes than the mean of all devices, the
+    devices that take as long, and the ops in which they do. Collectives do not count as work: in
+    them, the faster devices wait.
 
     ## What to do
-    Look at the ops that are named, which take longer on that device than on the others: cut
-    tensors evenly, and spread experts and layers so that all devices have as much to do. Causal
-    attention over a ring of devices has more to do on those with later tokens: give each an early
-    and a late part of the sequence, with `is_balanced=True`.
+    Look at the ops that are named, which take longer on that device than on the others: cut tensors
+    evenly, and spread experts and layers so that all devices have as much to do. Causal attention
+    over a ring of devices has more to do on those with later tokens: give each an early and a late
+    part of the sequence, with `is_balanced=True`.
 
     ## What it saves
     The time by which that device exceeds the mean.

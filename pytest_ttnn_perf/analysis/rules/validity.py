@@ -42,19 +42,13 @@ _NO_BROKEN: Final = Limit(0, "traces", "a trace cannot change between two replay
 def incomplete_trace_replay(ops: OpTable) -> Answer:
     """The replays of one trace did not run the same ops.
 
-    ## What it finds
-    Traces whose executions on one device differ in their ops.
-
-    ## Why it matters
-    A trace runs the same ops every time. Where the profiler shows others, it lost some, and every
-    time that is taken from the capture is too short by an unknown amount.
+    Finds traces whose executions on one device differ in their ops. A trace runs the same ops every
+    time: where the profiler shows others, it lost some, and every time that is taken from the
+    capture is too short by an unknown amount.
 
     ## What to do
     Profile fewer replays at a time, or raise TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT, and read the
     profiler between them. Do not keep the capture as a baseline.
-
-    ## When it is no problem
-    Never: a trace cannot change between two replays.
     """
     repeated = [trace for trace in ops.traces if trace.replays > 1]
     if not repeated:
@@ -81,20 +75,13 @@ _ONE: Final = Limit(1, "profiles", "more than one call cannot be told apart")
 def many_kernel_invocations(kernels: TtlangLog) -> Answer:
     """A tt-lang profile adds several calls together.
 
-    ## What it finds
-    More than one auto-profile, or more than one signpost profile, in the output of one process.
-
-    ## Why it matters
-    tt-lang prints a profile after every call of an operation, from a file that grows with each
-    call. From the second on, the cycles of all calls so far are added up, and no line of the
-    profile is that of one call.
+    Finds more than one auto-profile, or more than one signpost profile, in the output of one
+    process. tt-lang prints a profile after every call of an operation, in which the cycles of all
+    calls so far are added up.
 
     ## What to do
     Call the kernel once in the profiled process, or profile in a process of its own per call. The
     tt-lang profiler of the gate does so with what `measure` is given.
-
-    ## When it is no problem
-    Never for these two profiles. Perf summaries tell programs apart, and are not looked at.
     """
     counts = {
         "auto-profiles": len(kernels.auto_profiles),
@@ -116,13 +103,9 @@ def host_fallback(
 ) -> Answer:
     """Ops ran on the host instead of the device.
 
-    ## What it finds
-    Ops of torch between the ops of a step, which TTNN calls where it has none of its own: rows of
-    type python_fallback in the op table.
-
-    ## Why it matters
-    Each waits for the device, copies a tensor to the host and back, and keeps the model from being
-    captured as a trace.
+    Finds ops of torch between the ops of a step, which TTNN calls where it has none of its own:
+    rows of type python_fallback in the op table. Each waits for the device, copies a tensor to the
+    host and back, and keeps the model from being captured as a trace.
 
     ## What to do
     Use the op of TTNN in its place; or move the op in front of the first, or behind the last, op on
@@ -151,19 +134,12 @@ _SHARE: Final = Limit(MOST_ALIKE, "of the ops", "of real captures, one op in a h
 def durations_alike(ops: OpTable) -> Answer:
     """Nearly all ops took exactly the same time.
 
-    ## What it finds
-    The most common kernel duration, where there are at least eight ops of at least two kinds, and
-    more than half of the kinds have it.
-
-    ## Why it matters
-    Such numbers were filled in, by a mock device, a simulator or a script. The capture gives no
-    metric, and never becomes a baseline.
+    Finds the most common kernel duration, where there are at least eight ops of at least two kinds,
+    and more than half of the kinds have it. Such numbers were filled in, by a mock device, a
+    simulator or a script. The capture gives no metric, and never becomes a baseline.
 
     ## What to do
     Capture again on a device, with TT_METAL_DEVICE_PROFILER=1.
-
-    ## When it is no problem
-    Never, for a capture of a device.
     """
     alike = most_common_duration(ops)
     if alike is None:
@@ -178,13 +154,9 @@ def durations_alike(ops: OpTable) -> Answer:
 def no_processor_times(ops: OpTable) -> Answer:
     """No processor ran a kernel, though ops have kernel durations.
 
-    ## What it finds
-    Captures whose columns for single processors (BRISC, NCRISC, TRISC0 to TRISC2, ERISC) are empty
-    in every row.
-
-    ## Why it matters
-    Where the profiler saw no kernel of a processor, the kernel duration is that of something else.
-    The capture gives no metric, and never becomes a baseline.
+    Finds captures whose columns for single processors (BRISC, NCRISC, TRISC0 to TRISC2, ERISC) are
+    empty in every row: the kernel duration is that of something else. The capture gives no metric,
+    and never becomes a baseline.
 
     ## What to do
     Capture again with a build of tt-metal whose device profiler works, and look whether
@@ -211,21 +183,17 @@ _NO_OPS: Final = Limit(0, "ops", "without them no sum is whole")
 def ops_without_time(ops: OpTable) -> Answer:
     """Ops ran on a device, and the capture has no time of them that can be true.
 
-    ## What it finds
-    Rows of ops that a device began, whose kernel duration is missing, zero or negative, or that
-    begin long before the op before them ended.
-
-    ## Why it matters
-    Every sum over the capture is too short by what these ops took. It gives no metric, and never
-    becomes a baseline.
+    Finds rows of ops that a device began, whose kernel duration is missing, zero or negative, or
+    that begin long before the op before them ended. Every sum over the capture is too short by what
+    these ops took. It gives no metric, and never becomes a baseline.
 
     ## What to do
     Profile fewer ops at a time, or raise TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT, and capture
     again.
 
     ## When it is no problem
-    Never. What a trace recorded while it was captured has no time either, and is not counted: its
-    replays have.
+    What a trace recorded while it was captured has no time either, and is not counted: its replays
+    have.
     """
     if not ops.unread:
         return _NO_OPS.clean(0)
@@ -242,12 +210,9 @@ _NO_DEVICES: Final = Limit(0, "devices", "the devices of a mesh run one program"
 def devices_differ(ops: OpTable) -> Answer:
     """The devices of a mesh ran different ops.
 
-    ## What it finds
-    Devices whose ops, by their codes and in their order, are not those of most devices, in
-    the first step of a region.
-
-    ## Why it matters
-    TTP703 and TTP704 compare unlike work then. Times of one device, and of the slowest, hold.
+    Finds devices whose ops, by their codes and in their order, are not those of most devices, in
+    the first step of a region. TTP703 and TTP704 compare unlike work then. Times of one device, and
+    of the slowest, hold.
 
     ## What to do
     If the program is meant to be the same everywhere, the profiler lost ops of a device: profile
@@ -279,14 +244,11 @@ def stale_shapes(
 ) -> Answer:
     """Ops took less time than their shapes allow.
 
-    ## What it finds
-    Ops that would have moved more than the DRAM bandwidth of the chip, or computed more than its
-    cores can, were their shapes those of the op table, with 5 % of tolerance; and all others with
-    the same shapes. Lookups and caches are left out.
-
-    ## Why it matters
-    Where a program comes from the cache, some builds of the profiler write the shapes of the call
-    that made it. What follows from shapes is then wrong for these ops. Their times are right.
+    Finds ops that would have moved more than the DRAM bandwidth of the chip, or computed more than
+    its cores can, were their shapes those of the op table, with 5 % of tolerance; and all others
+    with the same shapes. Where a program comes from the cache, some builds of the profiler write
+    the shapes of the call that made it. Times are right, but what follows from shapes is wrong.
+    Lookups and caches are left out.
 
     ## What to do
     Read the shapes of these ops in the model, not in the capture. A capture with the program cache
@@ -341,13 +303,9 @@ def operation_failed(
 ) -> Answer:
     """Operations of the program failed.
 
-    ## What it finds
-    The operations that raised an error, with its reason; those that ran out of memory come first.
-    Those that were begun and never ended are counted apart.
-
-    ## Why it matters
-    What follows was not run, or ran on something else. Numbers of such a program are `NO_DATA`, and
-    never become a baseline.
+    Finds the operations that raised an error, with its reason; those that ran out of memory come
+    first. Those that were begun and never ended are counted apart. What follows was not run, or ran
+    on something else. Numbers of such a program are `NO_DATA`, and never become a baseline.
 
     ## What to do
     Fix the call that is named; where memory ran out, choose smaller blocks (`act_block_h_override`,

@@ -18,6 +18,7 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
     gaps_of,
     kernel_ns,
     op_name,
+    ops_like,
 )
 from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_OPERANDS,
@@ -33,6 +34,7 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
 )
 from pytest_ttnn_perf.analysis.checklist.products import (
     NO_MATMULS,
+    flag,
     is_convolution,
     is_matmul,
     program_config,
@@ -42,10 +44,11 @@ from pytest_ttnn_perf.analysis.ops.regions import why_invalid
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, in_dram, size_of
 from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Reshard
 from pytest_ttnn_perf.analysis.rules.conv import (
+    ACT_BUFFER,
     NO_CONVOLUTIONS,
-    blocks_in_report,
+    WEIGHTS_BUFFER,
     blocks_in_table,
-    convolutions,
+    input_sharding,
 )
 from pytest_ttnn_perf.analysis.rules.host import crossings
 from pytest_ttnn_perf.analysis.rules.kernels import kernels_of
@@ -457,22 +460,19 @@ def _queues(subject: Subject) -> Iterator[Part]:
 _SWITCH: Final = {True: "on", False: "off", None: _UNKNOWN}
 
 
-@_analysis("conv", "sharding, blocks, buffers and times of convolutions", Input.OPS, Input.REPORT)
+@_analysis("conv", "sharding, blocks, buffers and times of convolutions", Input.OPS)
 def _conv(subject: Subject) -> Iterator[Part]:
-    found = convolutions(subject)
-    if not found:
-        yield Answer.not_applicable(NO_CONVOLUTIONS)
-        return
-    blocks = () if subject.report is None else blocks_in_report(subject.report)
-    if subject.ops is not None:
-        blocks = blocks_in_table(subject.ops)
+    assert subject.ops is not None
+    found = ops_like(subject.ops, is_convolution)
     heights = (
-        f"{each.rows} of {each.most_rows} rows" if each.is_known else _UNKNOWN for each in blocks
+        f"{each.rows} of {each.most_rows} rows" if each.is_known else _UNKNOWN
+        for each in blocks_in_table(subject.ops)
     )
+    yield Answer.not_applicable(NO_CONVOLUTIONS)
     for heading, labels in (
-        ("sharding", (each.sharding or _UNKNOWN for each in found)),
-        ("activation double buffer", (_SWITCH[each.act_double_buffer] for each in found)),
-        ("weight double buffer", (_SWITCH[each.weights_double_buffer] for each in found)),
+        ("sharding", (input_sharding(op) or _UNKNOWN for op in found)),
+        ("activation double buffer", (_SWITCH[flag(op.attributes, ACT_BUFFER)] for op in found)),
+        ("weight double buffer", (_SWITCH[flag(op.attributes, WEIGHTS_BUFFER)] for op in found)),
         ("act_block_h", heights),
     ):
         yield _counts(heading, labels, "convolutions")

@@ -18,9 +18,10 @@ from tests.analysis.rules.tables import op, table
 from tests.analysis.rules.test_by_hand import BYTES, operands_of
 from tests.formats.test_report_db_corpus import query
 from tests.harness.corpus import corpus
+from tests.harness.golden import assert_golden
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pytest_ttnn_perf.analysis.show.groups import Analysis
 
@@ -70,6 +71,33 @@ def answered(subject: Subject) -> None:
         assert all(len(line) <= 100 for line in lines)
         assert all(listing.text(shape) for shape in ("table", "json", "csv"))
         assert len(listing.rows) >= 1
+
+
+def numbers(subject: Subject) -> Iterator[str]:
+    """Yield what every analysis tells: the first rows of each section."""
+    for kind in ANALYSES.values():
+        analysis = kind.analysis(subject)
+        yield f" {analysis.name} {analysis.outcome.value} {analysis.reason or ''}"
+        yield from (f"  {each.label}: {each.value:.6g} {each.unit}" for each in analysis.figures)
+        for section in analysis.sections:
+            yield f"  {section.heading}, {section.unit} {section.of}, {len(section.rows)} rows"
+            for row in section.rows[:3]:
+                share = "" if row.share is None else f" {row.share:.6g}"
+                yield f"    {row.label}: {row.value:.6g}{share} of {row.count}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "files"),
+    [
+        ("csv", [f"ops_perf/{name}" for name in (FALCON, OFT, CLIP)]),
+        ("db", [f"report_db/{name}" for name in REPORTS]),
+        ("log", [f"ttlang/{name}" for name in LOGS]),
+    ],
+)
+def test_numbers_of_analyses(kind: str, files: list[str]) -> None:
+    subjects = {file: subject_of(**{kind: corpus(file)}) for file in files}
+    lines = [line for file, subject in subjects.items() for line in (file, *numbers(subject))]
+    assert_golden(f"analyses_of_{kind}", "\n".join(lines))
 
 
 @pytest.mark.parametrize("name", [FALCON, OFT, OLD_OFT, CLIP, "distilbert_2024_v1.csv"])

@@ -5,72 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of
-from pytest_ttnn_perf.analysis.readers.report_db import Operation, Reshard
 from pytest_ttnn_perf.core.finding import RuleOutcome, Severity
-from tests.analysis.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
-from tests.analysis.rules.convolving import NOT_ASKED, called, conv, convolving, output
+from tests.analysis.rules.answers import Ask, Evidence, Subject, limit, not_applicable
+from tests.analysis.rules.convolving import called, conv, convolving, output
 from tests.analysis.rules.tables import op, table, tensor
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.readers.report_db import Report
-
-
-ttp601 = Ask("TTP601")
-LIMIT = limit(1, "changes")
-CHANGES = [
-    Evidence("Conv2d 1x1x1024x32, HEIGHT → BLOCK"),
-    Evidence("Conv2d 1x1x1024x32, BLOCK → WIDTH"),
-]
-
-
-def test_two_changes() -> None:
-    moves = [op("ReshardDeviceOperation", ns=50.0), op("InterleavedToShardedDeviceOperation", ns=5)]
-    ops = table(
-        conv("HEIGHT"),
-        op("Reshard"),
-        conv("HEIGHT"),
-        moves[0],
-        conv("BLOCK"),
-        moves[1],
-        conv("WIDTH"),
-    )
-    assert ttp601(ops=ops) == LIMIT.found(
-        2.0,
-        "the sharding changes 2 times from one convolution to the next, in 4 convolutions",
-        CHANGES,
-    )
-    assert ttp601.saving(ops=ops) == (55.0, "the time of 2 moves between them: 0.1 µs")
-
-
-def test_changes_of_a_report_that_a_reshard_is_named_for_are_left_to_its_rule() -> None:
-    move = Operation(2, "ttnn.to_memory_config", reshard=Reshard.EXPLICIT)
-    hidden = replace(called(4), reshard=Reshard.HIDDEN)
-    made = convolving(
-        (called(1), output(1)),
-        (called(3), output(3, "L1_BLOCK_SHARDED")),
-        (hidden, output(4)),
-    )
-    assert ttp601(report=made).value == 1.0
-    made = replace(made, operations=(*made.operations, move))
-    assert ttp601(report=made) == LIMIT.clean(0.0)
-
-
-ttp602 = Ask("TTP602")
-LIMIT_602 = limit(0, "convolutions")
-CLEAN = LIMIT_602.clean(0.0)
-
-
-def asking(number: int, rows: int, circular: int | None = 1000, tensors: int = 0) -> Operation:
-    """Return a convolution that was asked to work on some rows at a time."""
-    asked = NOT_ASKED._replace(act_block_h_override=rows, shard_layout="HEIGHT_SHARDED")
-    return called(number, asked=asked, circular=circular, tensors=tensors)
-
-
-def test_zero_is_the_largest_with_a_sharding_of_ones_own() -> None:
-    assert ttp602(report=convolving((asking(1, 0), output(1, rows=64)))) == CLEAN
 
 
 def switched(key: str) -> tuple[str, str]:
@@ -132,35 +75,8 @@ def test_batch_norms_that_run() -> None:
     assert ttp605.with_limits(batch_norms=2)(ops=ops).value == 2
 
 
-ttp606 = Ask("TTP606")
-
-
-def test_inputs_that_do_not_tell() -> None:
-    assert ttp606(ops=table(op("Unary"))) == not_applicable("no convolutions")
-    assert ttp606(ops=table(op("Conv2dDeviceOperation"))) == not_measured(
-        "the capture does not say how convolutions are sharded"
-    )
-
-
 slow = Ask("TTP607")
 LARGE = 102_400
-#: What these pixels of 64 channels take to compute, at HiFi2 on 64 cores of Wormhole.
-COMPUTE_NS_607 = 2 * LARGE * 64 * 288 / (64 * 148 / 72 * 1000)
-
-
-def test_far_from_the_roofline() -> None:
-    ops = table(
-        conv(pixels=LARGE, ns=COMPUTE_NS_607 * 5)._replace(fidelity="HiFi2"),
-        conv(pixels=LARGE, ns=COMPUTE_NS_607 * 1.9)._replace(fidelity="HiFi2"),
-    )
-    answer = slow(ops=ops)
-    assert answer.reason == "1 convolution at 20.0 % of the roofline"
-    assert answer.value == pytest.approx(3 / 6.9)
-    assert slow.saving(ops=ops) == (
-        pytest.approx(COMPUTE_NS_607 * 3),
-        "143.5 µs − 57.4 µs at 50.0 % of the roofline",
-    )
-    assert slow.with_limits(efficiency=0.2)(ops=ops).value == pytest.approx(0.0)
 
 
 def test_an_ideal_of_the_profiler_counts_for_the_cores_in_use() -> None:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.operands import Weight, weights_in_report, weights_in_table
 from pytest_ttnn_perf.analysis.readers.report_db import ConvConfig
 from pytest_ttnn_perf.core.text import percent
-from tests.analysis.rules.answers import Ask, Evidence, found, limit, not_applicable
+from tests.analysis.rules.answers import Ask, Evidence, found, limit
 from tests.analysis.rules.reports import Operation, record, report
 from tests.analysis.rules.tables import Op, op, table, tensor
 
@@ -47,38 +46,6 @@ def test_what_wide_weights_take_of_a_step() -> None:
         pytest.approx((SAVED + SAVED_32) / 288),
         "3.875 MiB less ÷ 288 GB/s, where reading binds: 14.1 µs",
     )
-
-
-def test_weights_that_are_tilized_converted_and_moved_on_the_device_are_weights() -> None:
-    rows = WIDE._replace(layout="ROW_MAJOR", dtype="FLOAT32")
-    tiles, sharded = rows._replace(layout="TILE"), WIDE._replace(memory="DRAM_WIDTH_SHARDED")
-    hidden = tensor(1, 1, 32, 1024)
-    ops = table(
-        op("TilizeDeviceOperation", [rows], [tiles]),
-        op("TypecastDeviceOperation", [tiles], [WIDE]),
-        op("InterleavedToShardedDeviceOperation", [WIDE], [sharded]),
-        op(MATMUL, [hidden, sharded], [hidden]),
-        op(MATMUL, [hidden, WIDE], [hidden]),
-    )
-    assert weights_in_table(ops) == {Weight(sharded, sharded), Weight(WIDE, WIDE)}
-
-
-def test_a_report_follows_weights_through_conversions() -> None:
-    loaded = Operation(1, "ttnn.from_torch", outputs=(1,))
-    tiled = Operation(2, "ttnn.to_layout", inputs=(1,), outputs=(2,))
-    moved = Operation(3, "ttnn.to_memory_config", inputs=(2,), outputs=(3,))
-    linear = Operation(4, "ttnn.linear", inputs=(9, 3), outputs=(4,), device_operations=(MATMUL,))
-    turned = Operation(5, "ttnn.permute", inputs=(4,), outputs=(5,))
-    scores = Operation(6, "ttnn.matmul", inputs=(4, 5), device_operations=(MATMUL,))
-    tensors = [record(number, 64, 64) for number in (1, 2, 3, 4, 5, 9)]
-    made = report([loaded, tiled, moved, linear, turned, scores], tensors)
-    assert {weight.key for weight in weights_in_report(made)} == {3}
-
-
-def test_what_has_a_batch_or_lies_in_l1_is_an_activation() -> None:
-    state, cached = tensor(32, 48, 128, 128), WIDE._replace(memory="L1_INTERLEAVED")
-    ops = table(op(MATMUL, [ROWS, state]), op(MATMUL, [ROWS, cached]))
-    assert ttp101(ops=ops) == not_applicable("no weights lie in DRAM")
 
 
 def test_a_report_tells_the_weights_of_a_convolution_by_its_arguments() -> None:
@@ -158,18 +125,6 @@ def test_an_op_that_waits_for_something_else_does_not_get_shorter() -> None:
     assert ttp103(ops=table(product("HiFi4", "BFLOAT8_B", ns=HIFI4_NS / 0.49))) == LIMIT_103.clean(
         0.0
     )
-
-
-ttp104 = Ask("TTP104")
-STEP_104 = limit(0.02, "of a step")
-#: 2 MiB: in and out, 14.6 µs at the bandwidth of Wormhole.
-LARGE_104 = tensor(1, 1, 1024, 1024)
-
-
-def test_weights_are_left_to_another_rule() -> None:
-    row = tensor(1, 1, 32, 1024, memory="L1_WIDTH_SHARDED")
-    ops = table(op("Matmul", [row, LARGE_104], [row], ns=8_000.0, fidelity="HiFi2"))
-    assert ttp104(ops=ops) == STEP_104.clean(0.0)
 
 
 ttp105 = Ask("TTP105")

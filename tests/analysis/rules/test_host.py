@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
 from pytest_ttnn_perf.core.assignment import signposts_of
-from pytest_ttnn_perf.core.finding import RuleOutcome
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Source
 from pytest_ttnn_perf.core.observation import Observation
 from pytest_ttnn_perf.core.ops import Signpost
@@ -25,7 +24,7 @@ from tests.analysis.rules.answers import (
 )
 from tests.analysis.rules.observations import measured, timed
 from tests.analysis.rules.reports import Operation, record, report
-from tests.analysis.rules.tables import Op, OpTable, TraceReplays, op, table, tensor
+from tests.analysis.rules.tables import Op, OpTable, op, table, tensor
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.core.hardware import Scalar
@@ -68,30 +67,6 @@ def test_a_window_in_which_programs_were_compiled() -> None:
     first = replace(table(*call(3e5), *call(1e3)[1:], *call(2e5)[1:]), windowed=True)
     assert ttp401(ops=first) == not_measured(
         "half of 3 gaps are of 200 µs or more: the window is of a first call; measure a later one"
-    )
-
-
-def test_an_empty_window_and_a_trace_of_unknown_replays_are_none() -> None:
-    ops = table(*(row._replace(trace=7) for row in call(300)))
-    posts = (Signpost("EMPTY", 1), Signpost("EMPTY_END", 1))
-    assert ttp401(Subject(ops=replace(ops, signposts=posts))).outcome is RuleOutcome.NOT_MEASURED
-
-
-def incomplete(*replays: tuple[int, ...]) -> Subject:
-    """Return replays with these gaps, of a trace that lost ops in some of them."""
-    rows = [
-        op("Matmul" if at == 0 else "Add", [X], ns=400, gap_ns=gap, replay=(7, number))
-        for number, gaps in enumerate(replays)
-        for at, gap in enumerate(gaps)
-    ]
-    traces = (TraceReplays(device=0, trace=7, replays=len(replays), complete=False),)
-    return Subject(ops=table(*rows, traces=traces))
-
-
-def test_no_replay_is_known_to_be_whole() -> None:
-    subject = incomplete((0, 300, 300), (0, 9000))
-    assert ttp401(subject) == not_measured(
-        "every replay of a trace ran other ops (TTP002): none is known to be whole"
     )
 
 
@@ -157,17 +132,6 @@ def test_calls_on_other_shapes_are_found() -> None:
 def test_what_the_author_states_is_found() -> None:
     subject = Subject(ops=table(op("Add", [X_403])), facts={"dynamic_shapes": True})
     assert ttp403(subject) == found("the test states that its shapes change from call to call")
-
-
-def test_a_replay_that_ends_early_is_not_complete() -> None:
-    rows = [
-        op("Add", [X_403], replay=(3, 1)),
-        op("Mul", [X_403], replay=(3, 1)),
-        op("Add", [X_403], replay=(3, 2)),
-    ]
-    assert ttp403(ops=table(*rows)) == not_measured(
-        "replays are not complete (TTP002): trace 3 on device 0, replay 2: 1 op instead of 2 ops"
-    )
 
 
 ttp405 = Ask("TTP405")
@@ -276,14 +240,6 @@ def test_padding_that_crosses_is_found() -> None:
             Evidence("ttnn.to_torch 1x1x48x64", 2048.0, "B"),
         ],
     )
-
-
-def test_what_crosses_in_next_to_no_time_is_clean() -> None:
-    made = report([READ], [record(1, 1, 1, 48, 64)])
-    assert Ask("TTP504")(report=made) == LIMIT_504.clean(
-        0.25, reason="2.000 KiB in all: too little to matter in a transfer"
-    )
-    assert ttp504(report=made).reason == "25.0 % of what is read in 1 transfer is padding"
 
 
 def test_without_transfers_the_question_does_not_arise() -> None:

@@ -19,7 +19,6 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
     TtlangLog,
     parse_ttlang,
 )
-from pytest_ttnn_perf.analysis.rules.kernels import hot_lines
 from tests.analysis.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
 from tests.analysis.rules.kernel_logs import printed, program
 from tests.harness.corpus import corpus
@@ -59,36 +58,6 @@ def test_programs_that_hardly_move_anything_count_nowhere() -> None:
     assert ttp801(printed(WAITS)) == not_applicable(
         "no program moves 1 GB/s on each of its cores: more would wait"
     )
-
-
-@pytest.mark.parametrize(
-    ("made", "saved"),
-    [
-        (program(cores=16, cycles=100_000, writes=32), 50_000.0),
-        (program(cores=16, cycles=1_500, bytes_read=1 << 15, bytes_written=1 << 15), None),
-    ],
-    ids=["work for 32 cores", "no shorter than a launch"],
-)
-def test_no_saving_is_said_that_more_cores_do_not_bring(
-    made: ProgramPerf, saved: float | None
-) -> None:
-    log = printed(made).kernels
-    assert log is not None
-    summaries = (replace(log.perf_summaries[0], arch="wormhole_b0", clock_mhz=1000.0),)
-    (finding,) = run_rules(
-        [rule_of("TTP801")], Subject(kernels=replace(log, perf_summaries=summaries))
-    )
-    assert finding.outcome.value == "FOUND"
-    assert finding.saving_ns == saved
-
-
-ttp803 = Ask("TTP803")
-LIMIT_803 = limit(0.5, "of the transfers")
-
-
-def test_one_barrier_on_each_core_is_not_waiting_often() -> None:
-    made = program(cores=64, reads=64, read_barriers=64, sizes={2048: 64})
-    assert ttp803(printed(made)) == LIMIT_803.clean(0.0)
 
 
 ttp804 = Ask("TTP804")
@@ -192,11 +161,6 @@ def test_a_core_works_much_longer() -> None:
     assert finding.saving_ns == pytest.approx(500.0)
 
 
-def test_times_that_are_not_told() -> None:
-    told = "the output does not give kernel times of single cores"
-    assert ttp807(printed(program())) == not_measured(told)
-
-
 ttp808 = Ask("TTP808")
 LIMIT_808 = limit(0.3, "of its cycles")
 
@@ -234,16 +198,6 @@ def test_a_buffer_that_a_pipe_fills() -> None:
     assert ttp808(Subject(kernels=log)).evidence[1] == Evidence(
         "TRISC_1 line 107: CB[0] to be filled, by a pipe from core 0,0", 976, "cycles"
     )
-
-
-def test_hot_lines_come_first() -> None:
-    log = real_log().kernels
-    assert log is not None
-    first, second, *_ = hot_lines(log)
-    assert str(first) == "TRISC_1 line 107: with a_cb.wait() as a_blk, y_cb.reserve() as y_blk:"
-    assert first.cycles == 1902
-    assert first.share == pytest.approx(1902 / 2106)
-    assert (second.thread, second.cycles) == ("TRISC_0", 1862)
 
 
 ttp809 = Ask("TTP809")

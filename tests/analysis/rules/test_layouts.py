@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.analysis.rules.answers import Ask, Evidence, clean, limit
-from tests.analysis.rules.reports import Operation, record, report
+from tests.analysis.rules.reports import report
 from tests.analysis.rules.tables import op, table, tensor
 
 ttp201 = Ask("TTP201")
@@ -31,11 +31,6 @@ def test_ops_on_rows() -> None:
     assert ttp201.saving(ops=ops) == (30.0, "5.0 % of the 0.6 µs of 2 ops")
 
 
-def test_a_share_at_the_limit_is_clean() -> None:
-    ops = table(op(BINARY, [ROWS], ns=400.0), op(BINARY, [TILES], ns=600.0))
-    assert ttp201(ops=ops) == LIMIT.clean(0.02)
-
-
 def test_a_report_without_compute() -> None:
     assert ttp201(report=report([])) == clean(0.0, limit=0.02, unit="of compute calls")
 
@@ -52,16 +47,6 @@ def test_what_is_brought_into_the_shape_that_experts_want_is_no_advice() -> None
     brought = op("TilizeWithValPaddingDeviceOperation", [FULL], [APART])
     assert ttp202(ops=table(brought)).value == pytest.approx(31 / 32)
     assert ttp202(ops=table(brought, experts)) == STEP.clean(0.0)
-
-
-RELU = Operation(1, "ttnn.relu", inputs=(1,), outputs=(2,), device_operations=("Unary",))
-
-
-def test_a_few_tiles_of_a_report_are_no_advice() -> None:
-    tensors = [record(1, 1, 2, 1, 32), record(2, 1, 2, 1, 32)]
-    answer = ttp202(report=report([RELU], tensors))
-    assert answer.reason == "2.000 KiB in all: too little to matter in DRAM"
-    assert answer.value == pytest.approx(1 / 3)
 
 
 ttp203 = Ask("TTP203")
@@ -82,22 +67,3 @@ def test_conversions_of_two_kinds() -> None:
         ],
     )
     assert ttp203.saving(ops=ops) == (50.0, "at most the time of 3 layout conversions: 0.1 µs")
-
-
-CONVERTED = [
-    Operation(1, "ttnn.matmul", outputs=(1,), device_operations=("MatmulDeviceOperation",)),
-    Operation(2, "ttnn.to_layout", inputs=(1,), outputs=(2,)),
-    Operation(3, "ttnn.to_layout", inputs=(2,), outputs=(3,)),
-    Operation(4, "ttnn.add", inputs=(3,), device_operations=("BinaryNgDeviceOperation",)),
-]
-TENSORS = [
-    record(1, 1, 1, 50, 100),
-    record(2, 1, 1, 50, 100, layout="ROW_MAJOR"),
-    record(3, 1, 1, 50, 100),
-]
-EDGES = [(1, 1, 2), (2, 2, 3), (3, 3, 4)]
-TRIPS = limit(0, "round trips")
-
-
-def test_what_another_op_reads_in_between_is_no_round_trip() -> None:
-    assert ttp203(report=report(CONVERTED, TENSORS, [*EDGES, (2, 2, 4)])) == TRIPS.clean(0.0)

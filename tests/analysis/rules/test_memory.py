@@ -20,7 +20,6 @@ from tests.analysis.rules.answers import (
     not_applicable,
     not_measured,
 )
-from tests.analysis.rules.convolving import DEVICE
 from tests.analysis.rules.reports import Operation, Report, record, report
 from tests.analysis.rules.tables import OpTable, Tensor, op, table, tensor
 
@@ -44,11 +43,6 @@ def test_a_report_without_a_table() -> None:
     )
 
 
-def test_inputs_that_do_not_tell() -> None:
-    silent = Subject(report=report([Operation(1, "ttnn.relu")]))
-    assert ttp301(silent) == not_measured("the report does not say what ran inside its operations")
-
-
 def test_with_an_op_table_another_rule_tells_what_it_costs() -> None:
     asked = Subject(ops=table(op("Unary")), report=report([Operation(1, "ttnn.relu")]))
     assert ttp301(asked) == not_applicable("an op table says what that costs: TTP303")
@@ -57,21 +51,6 @@ def test_with_an_op_table_another_rule_tells_what_it_costs() -> None:
 ttp302 = Ask("TTP302")
 TALL = record(1, 1, 1, 1024, 32, memory="L1_HEIGHT_SHARDED")
 SPREAD = record(3, 1, 1, 1024, 32)
-
-
-def test_stale_shapes_tell_no_ends() -> None:
-    huge, near = tensor(1, 1, 32000, 3200), tensor(1, 1, 320, 320)
-    stale = op("BinaryNgDeviceOperation", [huge], [huge], ns=100.0)  # far above the bandwidth
-    move = op("CopyDeviceOperation", [near], [near._replace(memory="L1_INTERLEAVED")], ns=9e3)
-    ops = table(
-        op("MatmulDeviceOperation", [near, near], [near], ns=9e3),
-        stale,
-        move,
-        op("Softmax", [near], [near], ns=9e3),
-        op("Unary", [near._replace(memory="L1_INTERLEAVED")], ns=9e3),
-    )
-    (found,) = ttp302(ops=ops).evidence
-    assert found.subject == "Copy 1x1x320x320 DRAM → L1, after BinaryNg"
 
 
 def test_a_move_without_a_graph_is_told_by_its_tensors() -> None:
@@ -122,57 +101,6 @@ def test_what_is_written_and_read_again() -> None:
     assert ttp303.saving(ops=chain(FAR)) == (
         18_000.0,
         "5.493 MiB ÷ 288 GB/s, less a tenth, but not below each op's minimum: 18.0 µs",
-    )
-
-
-COPY = ("CopyDeviceOperation",)
-CALLS = [
-    Operation(1, "ttnn.matmul", outputs=(1,), device_operations=("MatmulDeviceOperation",)),
-    Operation(2, "ttnn.to_memory_config", inputs=(1,), outputs=(2,), device_operations=COPY),
-    Operation(3, "ttnn.to_memory_config", inputs=(2,), outputs=(3,), device_operations=COPY),
-    Operation(4, "ttnn.add", inputs=(3,), device_operations=("BinaryNgDeviceOperation",)),
-]
-EDGES = [(1, 1, 2), (2, 2, 3), (3, 3, 4)]
-
-
-def moved(*memories: str, columns: int = 32, l1: int | None = 10**6) -> Report:
-    """Return a program that hands tensors of 2 KiB on through these memories."""
-    tensors = [
-        record(at, 1, 1, 32, columns, memory=memory) for at, memory in enumerate(memories, start=1)
-    ]
-    device = DEVICE._replace(total_l1_bytes=l1)
-    return replace(report(CALLS, tensors, EDGES), devices=(device,))
-
-
-def test_a_round_trip_from_l1_to_dram_and_back_is_found_without_times() -> None:
-    trips = moved("L1_INTERLEAVED", "DRAM_INTERLEAVED", "L1_HEIGHT_SHARDED")
-    assert ttp303(report=trips) == limit(0, "round trips").found(
-        1.0,
-        "1 round trip from L1 to DRAM and back",
-        [
-            Evidence(
-                "ttnn.to_memory_config → ttnn.to_memory_config (operations 2 and 3) 1x1x32x32, "
-                "L1_INTERLEAVED → DRAM_INTERLEAVED → L1_HEIGHT_SHARDED"
-            )
-        ],
-    )
-
-
-FETCHED = limit(0.5, "of activation bytes")
-
-
-def test_activations_of_a_report_that_lie_in_dram() -> None:
-    fetched = moved("DRAM_INTERLEAVED", "DRAM_INTERLEAVED", "L1_INTERLEAVED")
-    assert ttp303(report=fetched) == FETCHED.clean(
-        2 / 3, reason="4.000 KiB in all: too little to matter in DRAM"
-    )
-    assert ttp303.with_limits(worth=4096.0)(report=fetched) == FETCHED.found(
-        2 / 3,
-        "2 of 3 activations that ops read lie in DRAM and would fit into L1, 66.7 % of the bytes",
-        [
-            Evidence("ttnn.matmul → ttnn.to_memory_config 1x1x32x32", 2048.0, "B"),
-            Evidence("ttnn.to_memory_config → ttnn.to_memory_config 1x1x32x32", 2048.0, "B"),
-        ],
     )
 
 

@@ -69,15 +69,3 @@ MATMUL = op("Matmul", ns=100_000.0)
 def test_short_exchanges_are_clean() -> None:
     ops = table(*mesh(MATMUL, op(GATHER, [SMALL], [SMALL], ns=10_000.0)))
     assert ttp703(ops=ops) == LIMIT_703.clean(0.0)
-
-
-ttp704 = Ask("TTP704")
-LIMIT_704 = limit(0.02, "of a step")
-#: In a collective the faster device waits: its time says nothing.
-WAIT = op("AllReduceDeviceOperation", ns=1000.0)
-
-
-def test_devices_in_step() -> None:
-    rows = (op("Matmul", ns=50.0), WAIT)
-    ops = table(*rows, *(row._replace(device=1) for row in rows))
-    assert ttp704(ops=ops) == LIMIT_704.clean(0.0)

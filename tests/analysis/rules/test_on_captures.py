@@ -8,7 +8,12 @@ import pytest
 
 from pytest_ttnn_perf.analysis.checklist.bottleneck import bottleneck_of
 from pytest_ttnn_perf.analysis.checklist.plan import plan_of, start_of
-from pytest_ttnn_perf.analysis.checklist.runner import all_rules, in_regions, run_rules
+from pytest_ttnn_perf.analysis.checklist.runner import (
+    all_rules,
+    in_regions,
+    rule_of,
+    run_rules,
+)
 from pytest_ttnn_perf.core.finding import RuleOutcome
 from tests.analysis.rules.captures import LOGS, REPORTS, TABLES, log_of, ops_of, report_of
 from tests.analysis.rules.test_plan import assert_sound
@@ -42,6 +47,8 @@ def outcomes(findings: Iterable[Finding]) -> Iterator[str]:
             places = " ".join(f"{told(each.value)}@{each.ops[:2]}" for each in one.evidence[:3])
             also = f" quiet by {one.covered_by}" if one.quiet else ""
             yield f"  {one.code} {one.severity.value} {' '.join(map(told, parts))}{also}: {places}"
+            if one.fix != rule_of(one.code).fix:
+                yield f"    {one.fix}"
     for outcome in (RuleOutcome.CLEAN, RuleOutcome.NOT_MEASURED, RuleOutcome.NOT_APPLICABLE):
         own = [one for one in listed if one.outcome is outcome]
         texts = (
