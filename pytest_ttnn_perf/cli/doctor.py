@@ -23,7 +23,6 @@ from pytest_ttnn_perf.machine.environment import (
     devices_of,
     host_hardware,
     is_simulated,
-    missing_paths,
     on_this_host,
 )
 from pytest_ttnn_perf.machine.inspection import (
@@ -401,8 +400,7 @@ def _governor(facts: Diagnosis) -> Iterator[Check]:
 
 def _environment(facts: Diagnosis) -> Iterator[Check]:
     environment = facts.around.environment
-    missing = missing_paths(environment) if facts.chips or facts.simulated else ()
-    found = (*missing, *conflicts(environment))
+    found = conflicts(environment)
     for each in found:
         yield Check("environment", ok=False, found=each.sentence, remedy=each.remedy, blocks=True)
     if not found:

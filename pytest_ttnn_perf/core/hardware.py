@@ -97,7 +97,6 @@ class Environment(Struct, frozen=True):
     system: Omit[str | None] = None
     cpu: Omit[str | None] = None
     cpu_count: Omit[int | None] = None
-    memory_bytes: Omit[int | None] = None
     load_1m: Omit[float | None] = None
     governor: Omit[str | None] = None
     host_hash: Omit[str | None] = None

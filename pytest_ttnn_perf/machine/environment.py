@@ -64,21 +64,6 @@ def is_simulated(environment: Mapping[str, str]) -> bool:
     return any(environment.get(name) for name in (MOCK, SIMULATOR))
 
 
-#: Paths without which no device opens, though ttnn may tell the architecture without them. It names
-#: a description of a cluster that is not there itself; what TT_METAL_HOME says it does without.
-_PATHS: Final = (SIMULATOR, "TT_METAL_RUNTIME_ROOT")
-
-
-def missing_paths(environment: Mapping[str, str]) -> tuple[Conflict, ...]:
-    """Return the variables that name a missing file or folder."""
-    why = "is not there, and no device opens without it"
-    return tuple(
-        Conflict(name, path, why, f"correct or unset {name}")
-        for name in _PATHS
-        if (path := environment.get(name)) and not Path(path).exists()
-    )
-
-
 _INSTRUMENTS: Final = "instruments the kernels, which changes their times"
 _OF_PROFILER: Final = "is an option of the device profiler, which changes the times"
 _PRINTS_AFTER_CALLS: Final = "profiles every call of a tt-lang operation"
@@ -218,10 +203,9 @@ REPORT: Final = ".logs/cpp_device_perf_report.csv"
 _FOLDER: Final = "profiler"
 _LOGS_PATH: Final = "TT_METAL_LOGS_PATH"
 _PROFILER_DIR: Final = "TT_METAL_PROFILER_DIR"
-_ROOM: Final = "TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT"
-#: How many programs the profiler has room for, by itself and where that was not enough.
-PROGRAMS: Final = 1000
-MORE_PROGRAMS: Final = 10_000
+PROGRAM_ROOM: Final = "TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT"
+#: How many programs the profiler is given room for where the usual thousand were not enough.
+_MORE_PROGRAMS: Final = 10_000
 #: A device that answers no op for so long hangs; the longest ops take seconds.
 _OPERATION_TIMEOUT_S: Final = 300
 
@@ -238,18 +222,11 @@ def worker_variables(environment: Mapping[str, str], folder: Path) -> dict[str, 
     return {name: value for name, value in given.items() if name not in environment}
 
 
-def program_room(environment: Mapping[str, str]) -> int:
-    given = environment.get(_ROOM, "")
-    return int(given) if given.isdecimal() else PROGRAMS
-
-
-def profiler_variables(
-    kind: ProfilerKind, folder: Path, *, more_room: bool, given: int = PROGRAMS
-) -> dict[str, str]:
+def profiler_variables(kind: ProfilerKind, folder: Path, *, more_room: bool) -> dict[str, str]:
     """Return what a worker is given whose tests are profiled.
 
     With ``more_room`` fewer markers are dropped; kernels are compiled anew for it, and the device
-    has less memory. The user may have ``given`` it more room than that.
+    has less memory.
     """
     if kind is ProfilerKind.TTLANG:
         # Not with a profiler folder of its own: tt-lang looks for the traces in the usual one.
@@ -268,7 +245,7 @@ def profiler_variables(
         _PROFILER_DIR: str(folder / _FOLDER),
     }
     if more_room:
-        variables[_ROOM] = str(max(MORE_PROGRAMS, given))
+        variables[PROGRAM_ROOM] = str(_MORE_PROGRAMS)
     return variables
 
 
@@ -332,8 +309,7 @@ def host_environment(*, now: datetime) -> Environment:
         system=f"{platform.system()} {platform.release()}",
         cpu=_cpu_model(),
         cpu_count=os.cpu_count(),
-        memory_bytes=_memory_bytes(),
-        load_1m=_load(),
+        load_1m=round(os.getloadavg()[0], 2),
         governor=line_of(_GOVERNOR),
         # Runs on one host can be told apart without its name leaving the company.
         host_hash=_host_hash(platform.node()),
@@ -366,20 +342,6 @@ def _cpu_model() -> str | None:
     except OSError:
         pass
     return platform.processor() or None
-
-
-def _memory_bytes() -> int | None:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return None
-
-
-def _load() -> float | None:
-    try:
-        return round(os.getloadavg()[0], 2)
-    except (AttributeError, OSError):
-        return None
 
 
 #: Names the folder that holds ``proc`` and ``sys`` of the host, where a container has them.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import subprocess
 from datetime import datetime, timezone
 from pathlib import Path
@@ -94,8 +92,7 @@ class Git:
     ) -> str:
         """Run a command that reads ``given``; return what it prints.
 
-        ``variables`` are added to its environment. Ctrl-C reaches us alone: we end git, and with it
-        whatever it has started.
+        ``variables`` are added to its environment. Ctrl-C reaches us alone, and we end git.
 
         Raises:
             GitError: it failed or took too long, there is no git, or no working tree begins here.
@@ -114,33 +111,25 @@ class Git:
             **(variables or {}),
         }
         try:
-            process = subprocess.Popen(
+            done = subprocess.run(
                 ["git", *_ALWAYS, "-C", str(self.root), *words],
                 env=environment,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                input=given.encode(errors="surrogateescape"),
+                capture_output=True,
+                timeout=timeout_s,
+                check=False,
                 start_new_session=True,
             )
         except OSError as cause:
             message = f"git cannot be started: {cause.strerror}"
             raise GitError(message) from cause
-        try:
-            output, errors = process.communicate(
-                given.encode(errors="surrogateescape"), timeout=timeout_s
-            )
-        except BaseException as cause:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            if isinstance(cause, subprocess.TimeoutExpired):
-                message = f"git took longer than {timeout_s} s"
-                raise GitError(message) from cause
-            raise
-        if process.returncode:
-            lines = errors.decode(errors="replace").strip().splitlines()
-            raise GitError(lines[-1] if lines else f"git ended with code {process.returncode}")
-        return output.decode(errors="surrogateescape")
+        except subprocess.TimeoutExpired as cause:
+            message = f"git took longer than {timeout_s} s"
+            raise GitError(message) from cause
+        if done.returncode:
+            lines = done.stderr.decode(errors="replace").strip().splitlines()
+            raise GitError(lines[-1] if lines else f"git ended with code {done.returncode}")
+        return done.stdout.decode(errors="surrogateescape")
 
 
 def top_level(folder: Path) -> Path | None:

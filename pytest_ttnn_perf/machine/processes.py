@@ -74,34 +74,19 @@ class Ending(Struct, frozen=True):
 
 
 _TAIL_BYTES: Final = 1 << 16
-#: What a crash of the interpreter starts with; then come the frames of the thread that it was in,
-#: innermost first. They are printed of a process that hangs, too.
-_CRASH: Final = "Fatal Python error"
-_CRASHED: Final = "Current thread"
+#: Starts the frames of a crash or a hang, innermost first. Before it, C++ says why it aborts.
+_CRASH: Final = "Current thread"
 
 
 def tail(log: Path, *, lines: int = 20) -> str:
-    """Return the end of a log; of a crash, its beginning.
-
-    With some of what stands before that: there C++ says why it aborts.
-    """
+    """Return the end of a log; of a crash, its beginning."""
     try:
         shown = log.read_bytes()[-_TAIL_BYTES:].decode(errors="replace").rstrip().splitlines()
     except OSError:
         return ""
-    thread = _last_start(shown, _CRASHED)
-    fatal = _last_start(shown[:thread], _CRASH)
-    start = fatal if thread is None else thread
-    if start is None or start >= len(shown) - lines:
-        return "\n".join(shown[-lines:])
-    first = start if fatal is None else fatal
-    before = shown[max(first - lines // 4, 0) : first]
-    heading = [] if first == start else [shown[first]]
-    return "\n".join([*before, *heading, *shown[start:]][:lines])
-
-
-def _last_start(lines: list[str], start: str) -> int | None:
-    return max((at for at, line in enumerate(lines) if line.startswith(start)), default=None)
+    crashes = [at for at, line in enumerate(shown) if line.startswith(_CRASH)]
+    start = max(crashes[-1] - lines // 4, 0) if crashes else len(shown)
+    return "\n".join(shown[min(start, max(len(shown) - lines, 0)) :][:lines])
 
 
 #: The files of a worker's folder that hold what pytest has captured of each stream.
@@ -142,14 +127,13 @@ def last_words(log: Path) -> str:
 _PROC: Final = Path("/proc")
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
-_PR_GET_CHILD_SUBREAPER: Final = 37
 #: What is killed and has not ended by then waits for a driver: it is named.
 _ORPHANS_PATIENCE_S: Final = 5.0
 _ORPHANS_POLL_S: Final = 0.01
 _LONGEST_COMMAND: Final = 80
 
 
-def _prctl(option: int, argument: Any) -> bool:
+def _prctl(option: int, argument: int) -> bool:
     """Ask the kernel for something; only Linux may grant it."""
     if not sys.platform.startswith("linux"):
         return False
@@ -176,9 +160,7 @@ class Orphans:
     """
 
     def __init__(self) -> None:
-        self._adopting = self._adopted_before = _adopts_orphans()
-        if not self._adopting:
-            self._adopting = _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        self._adopting = _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         self._before: frozenset[int] = frozenset()
         self._before = frozenset(self._found())
 
@@ -193,7 +175,7 @@ class Orphans:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
             time.sleep(_ORPHANS_POLL_S)
-        if self._adopting and not self._adopted_before:
+        if self._adopting:
             _prctl(_PR_SET_CHILD_SUBREAPER, 0)
         return [_name_process(pid) for pid in left]
 
@@ -202,13 +184,6 @@ class Orphans:
             return []
         own = os.getsid(0)
         return [p for p in _children() if p not in self._before and _session(p) not in {None, own}]
-
-
-def _adopts_orphans() -> bool:
-    import ctypes
-
-    on = ctypes.c_int()
-    return _prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(on)) and bool(on.value)
 
 
 def _session(pid: int) -> int | None:
@@ -255,8 +230,7 @@ def run_bounded(  # noqa: PLR0913 (keywords, most of them those of Popen)
 ) -> Ending:
     """Run a command without input, at most ``timeout_s`` (0: for ever).
 
-    It is killed with its process group if it takes longer, or if this process is interrupted; with
-    ``leave_nothing``, all that it has started is killed when it ends, too.
+    Then its group is killed; with ``leave_nothing``, all that it has started, too.
 
     Raises:
         OSError: it cannot be started.
@@ -284,26 +258,6 @@ def run_bounded(  # noqa: PLR0913 (keywords, most of them those of Popen)
                 _kill_group(process)
             code = process.wait()
     return Ending(code, silent_s)
-
-
-def run_batch(
-    command: Sequence[str],
-    *,
-    cwd: Path,
-    environment: Mapping[str, str],
-    log: Path,
-    timeout_s: float,
-) -> Ending:
-    with log.open("ab") as output:
-        return run_bounded(
-            command,
-            timeout_s=timeout_s,
-            stdout=output,
-            stderr=output,
-            cwd=cwd,
-            environment=environment,
-            leave_nothing=True,
-        )
 
 
 def run_command(command: str, *, timeout_s: float) -> str | None:
@@ -601,9 +555,8 @@ _POLL_S: Final = 1.0
 _GRACE_S: Final = 10.0
 _LAST_GRACE_S: Final = 2.0
 _CHUNK: Final = 1 << 16
-#: What a worker that hangs gets to print where, and how often it is looked whether it has.
-_STACK_S: Final = 5.0
-_STACK_POLL_S: Final = 0.1
+#: What a worker that hangs gets to print where.
+_STACK_S: Final = 1.0
 
 
 class Silence(float):
@@ -717,26 +670,10 @@ class WorkerProcess:
             if self.process.poll() is None:
                 self._silent_s = patience_s
         if self._silent_s is not None and self.process.poll() is None:
-            self._ask_for_stacks()
+            self.process.send_signal(STACK)
+            self._wait(_STACK_S)
         code = self._kill()
         return Ending(code, self._silent_s, cut=bool(self._buffer), damaged=self.damaged)
-
-    def _ask_for_stacks(self) -> None:
-        """Have a hanging worker print its stacks into its log."""
-        deadline = time.monotonic() + _STACK_S
-        before = size = self._logged()
-        self.process.send_signal(STACK)
-        while self.process.poll() is None and time.monotonic() < deadline:
-            self._wait(_STACK_POLL_S)
-            if before < (now := self._logged()) == size:  # nothing has been added since
-                return
-            size = now
-
-    def _logged(self) -> int:
-        try:
-            return self.log.stat().st_size
-        except OSError:
-            return 0
 
     def _selector(self) -> selectors.BaseSelector:
         selector = selectors.DefaultSelector()

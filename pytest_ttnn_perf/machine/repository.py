@@ -41,18 +41,17 @@ class Commit(NamedTuple):
     id: str
     short: str
     subject: str
-    author: str = ""
     date: str = ""
     parents: tuple[str, ...] = ()
 
 
 def _log(git: Git, *words: str) -> Iterator[Commit]:
     safe = ("--no-show-signature", "--no-ext-diff", "--no-textconv")
-    fields = "--format=%H%x00%h%x00%an%x00%aI%x00%P%x00%s"
+    fields = "--format=%H%x00%h%x00%aI%x00%P%x00%s"
     parts = (git.ask("log", "-z", *safe, fields, *words) or "").split("\0")
-    for at in range(0, len(parts) - 5, 6):
-        commit, short, author, date, parents, subject = parts[at : at + 6]
-        yield Commit(commit, short, visible(subject), author, date, tuple(parents.split()))
+    for at in range(0, len(parts) - 4, 5):
+        commit, short, date, parents, subject = parts[at : at + 5]
+        yield Commit(commit, short, visible(subject), date, tuple(parents.split()))
 
 
 # Commits of a repository, and states of its working tree.

@@ -154,48 +154,45 @@ def put_in_place(
 
 def when_imported(name: str, notice: Callable[[ModuleType], None]) -> None:
     """Call ``notice`` with a module once it is imported."""
-    loaded = sys.modules.get(name)
-    if loaded is not None:
-        notice(loaded)
+
+    def loaded(module: ModuleType) -> None:
+        if watch in sys.meta_path:
+            sys.meta_path.remove(watch)
+            notice(module)
+
+    watch = ImportWatch(loaded, name)
+    if name in sys.modules:
+        notice(sys.modules[name])
     else:
-        sys.meta_path.insert(0, _Finder(name, notice))
+        sys.meta_path.insert(0, watch)
 
 
-class _Finder(MetaPathFinder):
-    """Finds one module as usual, and has its loader report it.
+class ImportWatch(MetaPathFinder):
+    """Has loaders report modules, which it finds as others do.
 
-    To look for a module is not to import it: the finder stays until it is.
+    With a ``name`` only that module. To look for it is not to import it: the watch stays.
     """
 
-    def __init__(self, name: str, notice: Callable[[ModuleType], None]) -> None:
-        self._name = name
-        self._notice = notice
-        self._searching = False
+    def __init__(self, notice: Callable[[ModuleType], None], name: str | None = None) -> None:
+        self._notice, self._name = notice, name
 
     def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None,  # noqa: ARG002 (that of the protocol)
-        target: ModuleType | None = None,  # noqa: ARG002
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != self._name or self._searching:
+        own = fullname.partition(".")[0] == "pytest_ttnn_perf"
+        if own or self._name not in {None, fullname} or self not in sys.meta_path:
             return None
-        self._searching = True  # the search below comes here again
-        try:
-            spec = importlib.util.find_spec(fullname)
-        finally:
-            self._searching = False
-        if spec is not None and spec.loader is not None:
-            spec.loader = Reporting(spec.loader, self._loaded)
-        return spec
-
-    def _loaded(self, module: ModuleType) -> None:
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
-            self._notice(module)
+        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
+            find = getattr(finder, "find_spec", None)
+            spec: ModuleSpec | None = find(fullname, path, target) if find else None
+            if spec is not None:
+                if hasattr(spec.loader, "exec_module"):
+                    spec.loader = _Reporting(spec.loader, self._notice)  # type: ignore[arg-type]
+                return spec
+        return None
 
 
-class Reporting(Loader):
+class _Reporting(Loader):
     """A loader that reports what another one has loaded."""
 
     def __init__(self, loader: Loader, notice: Callable[[ModuleType], None]) -> None:

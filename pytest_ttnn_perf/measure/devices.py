@@ -28,10 +28,7 @@ from pytest_ttnn_perf.core.metric import (
 from pytest_ttnn_perf.core.observation import NO_ARTIFACT, Artifact, MetricObservation
 from pytest_ttnn_perf.core.settings import PassChoice, ProfilerKind, left_out
 from pytest_ttnn_perf.machine.environment import (
-    MORE_PROGRAMS,
-    PROGRAMS,
     kernels_cached,
-    program_room,
     report_in,
     telemetry,
 )
@@ -200,7 +197,6 @@ def instruments_beside_devices(
             needed=needed,
             report=report_in(folder),
             log=assignment.folder / "worker.log",
-            room=program_room(os.environ),
         )
     if profiler is ProfilerKind.TTLANG:
         return Printing(devices)
@@ -392,22 +388,18 @@ class _ProfiledPass(BesideDevices):
 class Profiling(_ProfiledPass):
     """The device profiler: few calls, and only the times of devices.
 
-    ``report`` is the profiler's own, ``log`` where this process prints to. ``room`` is how many
-    programs the profiler keeps until it is read. A call that runs more is not profiled: most of it
-    would be lost, and in a profiler that has more room as well if it is too large for that.
+    ``report`` is the profiler's own, ``log`` where this process prints to.
     """
 
     report: Path | None = None
     log: Path | None = None
-    room: int = PROGRAMS
     _log_at: int = 0
     _dropped: bool = False
-    _too_large: bool = False
 
     def begin(self, test: str) -> None:
         BesideDevices.begin(self, test)
         self._log_at = self.log.stat().st_size if self.log and self.log.exists() else 0
-        self._dropped = self._too_large = False
+        self._dropped = False
 
     def make_room(self) -> None:
         """Read the profiler out: it drops what it has no room for."""
@@ -420,43 +412,23 @@ class Profiling(_ProfiledPass):
         timings: Timings,
         plan: Plan,  # noqa: ARG002 (few calls are enough)
     ) -> tuple[Any, Artifact]:
-        runtime = self.devices.runtime
-        # Programs of the first call are counted, unless a capture of it shows them anyway.
-        counting: AbstractContextManager[CapturedGraph] = nullcontext(CapturedGraph())
-        if runtime is not None and self.reports is None:
-            counting = captured_graph(runtime, None)
-        with counting as counted, self._capture() as captured:
+        with self._capture() as captured:
             warm_up(workload.part or workload, timings, count=1)
         if not self.devices.handles:
             why = "no device was open when the model was measured"
             return measure(workload, timings, warmup=0, iterations=1), _no_data(why)
         call = self._read_capture(captured)
-        programs = counted.programs if call.report is None else call.report.program_count
-        if programs is not None and programs > self.room:
-            refused = self._refuse(programs).completed_by(call)
-            return measure(workload, timings, warmup=0, iterations=1), refused
         profiler = ProgramProfiler(self.devices)
         result, profile = profile_calls(profiler, workload, None, Source.DEVICE, self._report)
         return result, profile.completed_by(call)
 
-    def _refuse(self, programs: int) -> Artifact:
-        """Refuse a call that is too large; more room may come next."""
-        self._too_large = True
-        self._dropped = self._dropped or programs <= MORE_PROGRAMS
-        room = max(self.room, MORE_PROGRAMS)
-        return _no_data(
-            f"one call runs about {programs:,} programs, and the profiler has room for {room:,}: "
-            "measure fewer layers, or parts of the model by themselves, or do without: "
-            "--ttnn-perf-passes=wall"
-        )
-
     def read_output(self, text: str) -> Artifact:
-        logged = ""
-        if self.log is not None and not self._too_large and _DROPPED not in text:
+        logged = b""
+        if self.log is not None:
             with suppress(OSError), self.log.open("rb") as stream:
                 stream.seek(self._log_at)
-                logged = stream.read().decode(errors="replace")
-        if not self._too_large and (_DROPPED in text or _DROPPED in logged):
+                logged = stream.read()
+        if _DROPPED in text or _DROPPED.encode() in logged:
             self._dropped = True
             return _no_data("the profiler ran out of room and dropped markers")
         return Instruments.read_output(self, text)

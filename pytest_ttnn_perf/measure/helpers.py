@@ -16,10 +16,10 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
 from pytest_ttnn_perf.core.errors import UsageError
+from pytest_ttnn_perf.machine.ttnn import ImportWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from importlib.machinery import ModuleSpec
+    from collections.abc import Callable, Mapping
     from types import ModuleType
 
     from pytest_ttnn_perf.measure.recorder import Recorder
@@ -155,7 +155,7 @@ class Family:
 
 
 class HelperFinder:
-    """Has helpers observed while a test runs; first on ``sys.meta_path`` meanwhile.
+    """Has helpers observed while a test runs.
 
     A test may import a helper in its body: a module is looked at once it is loaded, and before each
     test all modules that are new.
@@ -168,6 +168,7 @@ class HelperFinder:
         self._undo: dict[int, Callable[[], None]] = {}
         self._seen: set[str] = set()
         self._modules = 0
+        self._imports = ImportWatch(self._look_at)
 
     def begin(self, recorder: Recorder) -> None:
         self._recorder, self._families = recorder, {}
@@ -177,11 +178,11 @@ class HelperFinder:
             for name in names:
                 self._look(sys.modules.get(name))
             self._modules = len(sys.modules)
-        sys.meta_path.insert(0, self)
+        sys.meta_path.insert(0, self._imports)
 
     def end(self) -> None:
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
+        if self._imports in sys.meta_path:
+            sys.meta_path.remove(self._imports)
         families, self._families = self._families, {}
         self._recorder = None
         for name in _FAMILIES:
@@ -193,25 +194,6 @@ class HelperFinder:
             undo()
         self._undo.clear()
         self._seen.clear()
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Find a module as others do; look at it once loaded."""
-        if fullname.partition(".")[0] == "pytest_ttnn_perf":
-            return None
-        for finder in sys.meta_path:
-            find = None if finder is self else getattr(finder, "find_spec", None)
-            spec: ModuleSpec | None = find(fullname, path, target) if find else None
-            if spec is not None:
-                break
-        else:
-            return None
-        if hasattr(spec.loader, "exec_module"):
-            from pytest_ttnn_perf.machine.ttnn import Reporting
-
-            spec.loader = Reporting(spec.loader, self._look_at)  # type: ignore[arg-type]
-        return spec
 
     def _look_at(self, module: ModuleType) -> None:
         self._seen.add(module.__name__)

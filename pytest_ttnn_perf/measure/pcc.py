@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import frexp, inf, isnan, nan, prod, sqrt
+from math import inf, isnan, nan, prod, sqrt
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -19,8 +19,6 @@ Array: TypeAlias = Any
 _ACCEPTED: Final = "a numpy array, a torch tensor, a ttnn tensor or an object with __array__"
 #: Elements that are converted at a time: they stay in the cache, and BLAS starts no threads.
 _CHUNK: Final = 8_192
-#: Two to the power of this is far from where a product of two such numbers leaves float64.
-_EXPONENT: Final = 1000
 
 
 class Agreement(Struct, frozen=True):
@@ -90,10 +88,8 @@ class _Side(Struct):
         return self.lowest == self.highest
 
     @property
-    def exponent(self) -> int:
-        """The power of two that all values are divided by, without rounding."""
-        found = frexp(max(abs(self.lowest), abs(self.highest)))[1]
-        return max(-_EXPONENT, min(found, _EXPONENT))
+    def middle(self) -> float:
+        return self.lowest / 2 + self.highest / 2
 
     def span(self, name: str) -> str:
         if self.is_constant:
@@ -120,21 +116,15 @@ def _scan(flat: Array, chunk: int) -> _Side:
 
 
 def _correlate(x: Array, y: Array, expected: _Side, actual: _Side, chunk: int) -> Agreement:
-    """Sum products of finite values, moved and scaled to keep their digits.
+    """Sum products of finite values, counted from the middle of their range.
 
-    Values are taken from the middle of their range, and the sums corrected by their means.
+    That keeps the digits of values that lie far from zero; the means correct the sums.
     """
-    exponent = max(expected.exponent, actual.exponent)
-    x_factor, y_factor, factor = (2.0**-e for e in (expected.exponent, actual.exponent, exponent))
-    x_middle = expected.lowest * x_factor / 2 + expected.highest * x_factor / 2
-    y_middle = actual.lowest * y_factor / 2 + actual.highest * y_factor / 2
     totals, largest = np.zeros(7), 0.0
     for start in range(0, len(x), chunk):
         x_values, y_values = _floats(x, start, chunk), _floats(y, start, chunk)
-        d = y_values * factor - x_values * factor
-        unmoved = x_values * x_factor
-        a, b = unmoved - x_middle, y_values * y_factor - y_middle
-        totals += [a.sum(), b.sum(), a @ a, b @ b, a @ b, d @ d, unmoved @ unmoved]
+        a, b, d = x_values - expected.middle, y_values - actual.middle, y_values - x_values
+        totals += [a.sum(), b.sum(), a @ a, b @ b, a @ b, d @ d, x_values @ x_values]
         largest = max(largest, float(abs(d).max()))
     sum_a, sum_b, aa, bb, ab, dd, xx = totals.tolist()
     sentence = None
@@ -149,12 +139,12 @@ def _correlate(x: Array, y: Array, expected: _Side, actual: _Side, chunk: int) -
         sentence = f"{spans}: PCC is 0/0 and counts as 0.0"
     else:
         a_variance, b_variance = aa - sum_a * sum_a / len(x), bb - sum_b * sum_b / len(x)
-        pcc = (ab - sum_a * sum_b / len(x)) / (sqrt(a_variance) * sqrt(b_variance))
-    relative_l2 = None if largest else 0.0
-    if xx:
-        relative_l2 = float(np.ldexp(sqrt(dd / xx), exponent - expected.exponent))
-    error = float(np.ldexp(largest, exponent))
-    return Agreement(max(-1.0, min(1.0, pcc)), sentence, error, relative_l2)
+        # Neither is 0, but for numbers whose squares float64 cannot hold.
+        scale = sqrt(a_variance * b_variance)
+        pcc = (ab - sum_a * sum_b / len(x)) / scale if scale else nan
+    relative_l2 = sqrt(dd / xx) if xx else None if largest else 0.0
+    # NaN stays NaN in this order.
+    return Agreement(max(min(pcc, 1.0), -1.0), sentence, largest, relative_l2)
 
 
 def _position(flat: int, shape: tuple[int, ...]) -> str:

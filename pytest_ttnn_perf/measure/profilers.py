@@ -202,33 +202,26 @@ _DATABASE: Final = "db.sqlite"
 #: The captured graph, beside the database that is made of it.
 GRAPH_FILE: Final = "graph_capture.json"
 _RECORDING_OFF: Final = "disable_python_io_recording"
-_ENDS_IN_FOLDER: Final = ("end_graph_capture_to_file", "import_report")
+_CAPTURING: Final = ("begin_graph_capture", "end_graph_capture_to_file", "import_report")
 
 
 class CapturedGraph(Struct):
-    """The result of a capture: a database, or why not.
-
-    ``programs`` are counted where no database was asked for, but for those of traces, which no
-    graph shows.
-    """
+    """The result of a capture: a database, or why not."""
 
     database: Path | None = None
     problem: str | None = None
     unavailable: str | None = None
-    programs: int | None = None
 
 
 @contextmanager
-def captured_graph(runtime: Runtime, folder: Path | None) -> Iterator[CapturedGraph]:
+def captured_graph(runtime: Runtime, folder: Path) -> Iterator[CapturedGraph]:
     """Capture what runs meanwhile into a report database in ``folder``.
 
-    Without a folder, only count programs. A capture that fails costs the database alone: the model
-    runs as it would without.
+    A capture that fails costs the database alone: the model runs as it would without.
     """
     captured = CapturedGraph()
     graph: Any = getattr(runtime.ttnn, "graph", None)
-    ends = ("end_graph_capture",) if folder is None else _ENDS_IN_FOLDER
-    missing = [name for name in ("begin_graph_capture", *ends) if not hasattr(graph, name)]
+    missing = [name for name in _CAPTURING if not hasattr(graph, name)]
     if missing:
         captured.unavailable = f"this ttnn has no graph.{missing[0]}"
         yield captured
@@ -242,24 +235,14 @@ def captured_graph(runtime: Runtime, folder: Path | None) -> Iterator[CapturedGr
     except BaseException:
         _give_up(graph)  # the model's own error is what counts
         raise
-    if folder is not None:
-        _end(graph, folder, captured)
-        return
-    with suppress(Exception):  # whatever a release returns: not known then
-        names = [
-            node["params"].get("name", "")
-            for node in graph.end_graph_capture()
-            if node["node_type"] == "function_start"
-        ]
-        captured.programs = sum("DeviceOperation" in name for name in names) or None
+    _end(graph, folder, captured)
 
 
-def _begin(graph: Any, folder: Path | None) -> str | None:
+def _begin(graph: Any, folder: Path) -> str | None:
     begun = False
     try:
-        if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / _DATABASE).unlink(missing_ok=True)  # that of an earlier capture
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _DATABASE).unlink(missing_ok=True)  # that of an earlier capture
         graph.begin_graph_capture(graph.RunMode.NORMAL)
         begun = True
         if "torch" not in sys.modules and hasattr(graph, _RECORDING_OFF):

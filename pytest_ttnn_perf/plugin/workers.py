@@ -33,7 +33,7 @@ from pytest_ttnn_perf.machine.processes import (
     free_port,
     interpreter,
     last_words,
-    run_batch,
+    run_bounded,
     run_command,
 )
 from pytest_ttnn_perf.machine.ttnn import installed_ttnn
@@ -136,13 +136,16 @@ class Workers(Struct):
         # Launchers join the words of what they launch for a shell.
         words = map(shlex.quote, self.arguments(folder))
         try:
-            return run_batch(
-                [*interpreter(), *launcher, *words],
-                cwd=self.cwd,
-                environment=self._environment(folder, profiled=True),
-                log=folder / "worker.log",
-                timeout_s=self.settings.timeout,
-            )
+            with (folder / "worker.log").open("ab") as log:
+                return run_bounded(
+                    [*interpreter(), *launcher, *words],
+                    timeout_s=self.settings.timeout,
+                    stdout=log,
+                    stderr=log,
+                    cwd=self.cwd,
+                    environment=self._environment(folder, profiled=True),
+                    leave_nothing=True,
+                )
         except OSError as cause:
             message = f"a worker cannot be started: {cause}"
             raise UsageError(message) from cause
@@ -188,12 +191,10 @@ class Workers(Struct):
 
             environment |= worker_variables(self.environment, folder)
         if profiled:
-            from pytest_ttnn_perf.machine.environment import profiler_variables, program_room
+            from pytest_ttnn_perf.machine.environment import PROGRAM_ROOM, profiler_variables
 
-            given = program_room(self.environment)
-            environment |= profiler_variables(
-                self.profiler, folder, more_room=more_room, given=given
-            )
+            more_room = more_room and PROGRAM_ROOM not in environment  # the user's own stays
+            environment |= profiler_variables(self.profiler, folder, more_room=more_room)
         environment |= {ASSIGNMENT: str(folder / _ASSIGNMENT_FILE), ROLE: WORKER}
         environment.pop("TTNN_PERF_HISTORY", None)  # may hold a password that no test needs
         return environment

@@ -36,17 +36,6 @@ def test_a_host_without_ttnn(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_says(lab, "no_ttnn_table", failed=False)
 
 
-def test_a_runtime_that_is_not_there_is_missed_where_there_is_a_device(lab: Lab) -> None:
-    write_ttnn(lab.path / "site", arch="wormhole_b0")
-    lab.variables["TT_METAL_RUNTIME_ROOT"] = str(lab.path / "tt-metal")
-    assert [check.ok for check in lab.checks("environment")] == [True]
-
-    lab.write(ONE_CHIP)
-    (check,) = lab.checks("environment")
-    assert (check.ok, check.blocks) == (False, True)
-    assert check.found.startswith(f"TT_METAL_RUNTIME_ROOT={lab.path}/tt-metal is not there")
-
-
 def test_a_device_and_a_ttnn_with_tracy(lab: Lab) -> None:
     write_ttnn(lab.path / "site", arch="wormhole_b0", tracy=True)
     lab.write(ONE_CHIP)

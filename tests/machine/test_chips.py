@@ -87,13 +87,6 @@ def _me(folder: Path) -> str:
     return f"pid {os.getpid()} ({told['command']}) since {told['since']}"
 
 
-def test_a_holder_that_has_not_said_who_it_is(tmp_path: Path) -> None:
-    with take([0], tmp_path, timeout_s=0, print_line=never):
-        for damage in ("", "{", "[]", '{"pid": 1}'):
-            (tmp_path / "chip-0.holder").write_text(damage)
-            assert holder_of(0, tmp_path) == "a process that has not said who it is"
-
-
 def test_one_worker_of_several_takes_the_first_free_chip(tmp_path: Path) -> None:
     chips = [0, 1, 2]
     with (
@@ -127,26 +120,14 @@ def test_every_user_can_use_the_folder(tmp_path: Path) -> None:
     assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o666}
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError) as refused:
-        take([3], tmp_path / "file" / "locks", timeout_s=0, print_line=never)
-    assert str(refused.value) == (
-        f"{tmp_path}/file/locks/chip-3.lock: cannot lock chip 3: Not a directory: name a folder "
-        "that every user of the chip can write to"
-    )
-
-
 @pytest.mark.parametrize(
     ("variables", "chips"),
     [
-        ({}, (0, 1, 10)),
         ({"TT_VISIBLE_DEVICES": ""}, (0, 1, 10)),
         ({"TT_VISIBLE_DEVICES": "1"}, (1,)),
         ({"TT_VISIBLE_DEVICES": " 10 ,0,"}, (0, 10)),
         ({"TT_VISIBLE_DEVICES": "7"}, ()),
         ({"TT_VISIBLE_DEVICES": "0,0000:01:00.0"}, (0, 1, 10)),
-        ({"TT_METAL_MOCK_CLUSTER_DESC_PATH": "n150.yaml"}, ()),
         ({"TT_METAL_SIMULATOR": "/sim.so"}, ()),
     ],
 )
@@ -193,15 +174,12 @@ def test_the_first_call_is_told_with_its_place(ttnn: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("environment", "rank"),
     [
-        ({}, None),
         ({"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1"}, None),
         ({"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}, (0, 2)),
         ({"PMI_RANK": "1", "PMI_SIZE": "2"}, (1, 2)),
         ({"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}, (1, 2)),
         # In an allocation of several, a process that was started by hand is the only one.
         ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, None),
-        ({"OMPI_COMM_WORLD_RANK": "first", "OMPI_COMM_WORLD_SIZE": "2"}, None),
-        ({"OMPI_COMM_WORLD_SIZE": "2"}, None),
     ],
     ids=str,
 )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.machine.processes import Ending, free_port, run_batch, run_command
+from pytest_ttnn_perf.machine.processes import Ending, run_bounded, run_command
 from tests.faults.workers import assert_gone, eventually
 
 if TYPE_CHECKING:
@@ -37,21 +36,6 @@ def test_why_a_command_failed(command: str, why: str | None) -> None:
     assert run_command(command, timeout_s=PATIENCE_S) == why
 
 
-def test_a_command_that_is_none_says_so() -> None:
-    why = run_command("does-not-exist-anywhere", timeout_s=PATIENCE_S)
-    assert why is not None
-    assert why.startswith("ended with code 127: ")
-    assert "does-not-exist-anywhere" in why
-
-
-def test_without_a_shell_it_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(subprocess, "Popen", refuse)
-    assert run_command("true", timeout_s=1) == "cannot be started: Permission denied"
-
-
 def test_a_command_that_takes_too_long_is_ended_with_what_it_has_started(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     why = run_command(f"sleep 1000 & echo $! $$ > {pids}; wait", timeout_s=1.25)
@@ -61,13 +45,16 @@ def test_a_command_that_takes_too_long_is_ended_with_what_it_has_started(tmp_pat
 
 def run(folder: Path, script: str, *, timeout_s: float = PATIENCE_S, **variables: str) -> Ending:
     """Run a script of the shell; what it prints is in ``log``."""
-    return run_batch(
-        ["/bin/sh", "-c", script],
-        cwd=folder,
-        environment={"PATH": os.environ["PATH"], **variables},
-        log=folder / "log",
-        timeout_s=timeout_s,
-    )
+    with (folder / "log").open("ab") as log:
+        return run_bounded(
+            ["/bin/sh", "-c", script],
+            timeout_s=timeout_s,
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            environment={"PATH": os.environ["PATH"], **variables},
+            leave_nothing=True,
+        )
 
 
 def test_it_has_its_folder_its_environment_and_no_input(tmp_path: Path) -> None:
@@ -101,28 +88,3 @@ def test_nothing_is_left_of_it_when_we_are_interrupted(
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, "sleep 1000 & echo $!; echo $$; wait")
     assert_gone([int(pid) for pid in log.read_text().split()])
-
-
-def test_a_free_port_can_be_listened_on() -> None:
-    port = free_port()
-    assert 1024 <= port <= 65535
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", port))
-
-
-@pytest.mark.parametrize(
-    ("ending", "text"),
-    [
-        (Ending(0), "ended with exit code 0"),
-        (Ending(-9), "was killed by SIGKILL"),
-        # A real-time signal has a number and no name.
-        (Ending(-40), "was killed by signal 40"),
-        (Ending(0, cut=True), "ended with exit code 0, in the middle of a message"),
-        # What we did ourselves is not told as what happened to it.
-        (Ending(-9, silent_s=2), "hung: no sign of life for 2 s, killed"),
-        (Ending(-9, silent_s=0.5, cut=True), "hung: no sign of life for 0.5 s, killed"),
-        (Ending(-9, damaged=True, cut=True), "sent a message that cannot be read, killed"),
-    ],
-)
-def test_an_ending_is_told_in_words(ending: Ending, text: str) -> None:
-    assert str(ending) == text

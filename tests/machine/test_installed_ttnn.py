@@ -70,38 +70,9 @@ def test_a_broken_ttnn_is_a_problem_in_one_line(site: Path, source: str, problem
     assert "\n" not in build.problem
 
 
-def test_what_was_answered_before_a_crash_counts(site: Path) -> None:
-    source = """
-import os
-def get_arch_name():
-    if "TT_METAL_DEVICE_PROFILER" not in os.environ:
-        os.abort()
-    return "blackhole"
-"""
-    write_package(site, "ttnn", "1.0", source)
-    build = build_of()
-    assert (build.tracy, build.arch, build.problem) == (True, None, "was killed by SIGABRT")
-
-
 def test_one_that_hangs_is_not_waited_for(site: Path) -> None:
     write_package(site, "ttnn", "1.0", "import time; time.sleep(60)")
     assert build_of(timeout_s=0.3).problem == "did not answer within 0.3 s"
-
-
-@pytest.mark.parametrize(
-    ("interpreter", "problem"),
-    [
-        (("/bin/echo", "hello"), "answered what cannot be read: 'hello -c import importlib"),
-        (("/does/not/exist",), "/does/not/exist cannot be started: No such file or directory"),
-    ],
-)
-def test_an_interpreter_that_is_none(
-    site: Path, interpreter: tuple[str, ...], problem: str
-) -> None:
-    write_ttnn(site)
-    found = preflight(interpreter, {}).problem
-    assert found is not None
-    assert found.startswith(problem)
 
 
 def test_what_lies_in_the_current_folder_is_not_taken_for_ttnn(

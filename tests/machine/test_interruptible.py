@@ -28,15 +28,6 @@ def run(script: str, *, stop_at: str | None = None) -> tuple[int | None, list[st
         return command.run(stdout, on_line), said
 
 
-def test_lines_are_passed_on_whole_and_the_last_without_its_end() -> None:
-    script = "import sys; sys.stderr.write('a\\n' + 'b' * 40000 + '\\nc')"
-    code, said = run(script)
-
-    assert code == 0
-    assert "".join(said) == "a" + "b" * 40000 + "c"
-    assert (said[0], said[-1]) == ("a", "c")
-
-
 def test_one_that_is_deaf_to_all_signals_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     sent = tuple((number, 0.0) for number, _ in interruptible._SENT)
     monkeypatch.setattr(interruptible, "_SENT", sent)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf.core.errors import UsageError
+from pytest_ttnn_perf.core.settings import Settings
 from pytest_ttnn_perf.machine.chips import DIRTY, LOCKED, in_the_way
 from pytest_ttnn_perf.machine.inspection import Broker, find_broker
+from pytest_ttnn_perf.plugin.preflight import _check_sharing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,55 +31,11 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def lock(root: Path) -> Iterator[Path]:
-    file = root / LOCKED
-    with file.open("w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield file
-
-
-def process(root: Path, pid: int, parent: int, *, lock: Path | None = None) -> None:
-    """Write what the kernel tells of a process, which may have a lock."""
-    folder = root / "proc" / str(pid)
-    for name in ("fd", "fdinfo"):
-        (folder / name).mkdir(parents=True)
-    (folder / "stat").write_text(f"{pid} (a) b) S {parent} 1 1")
-    (folder / "fd" / "0").symlink_to("/dev/null")
-    if lock is not None:
-        (folder / "fd" / "9").symlink_to(lock)
-        (folder / "fdinfo" / "9").write_text("pos: 0\nlock: 1: FLOCK  ADVISORY  WRITE 1 0:1:2\n")
-
-
 def test_a_mark_without_a_lock_is_a_device_left_behind(root: Path) -> None:
     assert in_the_way(root) is None
     (root / DIRTY).touch()
-    told = f"{root / DIRTY}: a run on the devices was cut short: {{}} && rm {root / DIRTY}"
-    assert in_the_way(root) == told.format("tt-smi -r")
-    assert in_the_way(root, reset="tt-device-mcp reset") == told.format("tt-device-mcp reset")
-
-
-def test_another_process_with_the_lock_is_named_and_the_mark_means_nothing(
-    root: Path, lock: Path
-) -> None:
-    (root / DIRTY).touch()
-    process(root, os.getpid(), 88)
-    assert in_the_way(root) == (
-        f"{lock} is held by a process that cannot be inspected, such as one of another user or "
-        "container: let it end"
-    )
-    process(root, 4_000_000, 1, lock=lock)
-    assert in_the_way(root) == (
-        f"{lock} is held by pid 4000000, which runs tests on the devices: let it end"
-    )
-
-
-def test_a_run_that_the_script_started_is_not_in_its_own_way(root: Path, lock: Path) -> None:
-    process(root, os.getpid(), 88)
-    process(root, 88, 77)
-    process(root, 77, 1, lock=lock)
-    process(root, 4_000_000, 1, lock=lock)  # what it has started has the lock, too
-    assert in_the_way(root) is None
+    told = f"{root / DIRTY}: a run on the devices was cut short: tt-smi -r && rm {root / DIRTY}"
+    assert in_the_way(root) == told
 
 
 #: Says what stands against a run below a folder that takes the place of the machine's.
@@ -161,3 +120,20 @@ def test_a_process_of_its_job_knows_that_it_is_one(short: Path) -> None:
     with listening(short / "t", "sh", "-c", f"{sys.executable} -c '{FIND}'; true") as broker:
         assert broker.stdout is not None
         assert broker.stdout.readline() == "True\n"
+
+
+def test_a_run_beside_its_queue_is_refused_with_the_command_that_waits_in_it(
+    short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/pytest", "--ttnn-perf", "-k", "sum or dense"])
+    socket = short / "broker.sock"
+    with (
+        listening(socket),
+        pytest.raises(UsageError) as refused,
+    ):
+        _check_sharing(Settings(), {"TT_DEVICE_MCP_SOCKET": str(socket)})
+    queued = shlex.quote("pytest --ttnn-perf -k 'sum or dense'")
+    assert str(refused.value) == (
+        f"the device broker tt-device-mcp is up ({socket}): runs on its devices go through its "
+        f"queue: tt-device-mcp run {queued}"
+    )

@@ -71,8 +71,3 @@ def test_large_untracked_files_are_refused_by_name(
     versions.write("weights.bin", "much")
     with pytest.raises(UsageError, match=r"such as weights\.bin, to \.gitignore"):
         Repository(versions.root).now()
-
-
-def test_without_a_commit_there_is_nothing_to_compare_with(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no commit yet to compare with"):
-        Repository(Versions(tmp_path).root).now()

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shlex
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ttnn_perf.machine import processes
-from pytest_ttnn_perf.machine.processes import Output, Silence, WorkerProcess, tail
+from pytest_ttnn_perf.machine.processes import Silence, WorkerProcess, tail
 from tests.machine.script import FOR_EVER, started
 
 if TYPE_CHECKING:
@@ -94,16 +92,6 @@ def test_a_note_that_is_no_document_ends_the_conversation(tmp_path: Path, note: 
     assert heard(started(tmp_path, source)) == ([1, 2], said)
 
 
-def test_documents_in_pieces_and_several_at_once_are_told_apart(tmp_path: Path) -> None:
-    source = """
-        for piece in ('[1', ']\\n', '"caf\\u00e9"\\n"two"\\n"th', 'ree"\\n'):
-            for byte in piece.encode():
-                send(bytes([byte]))
-            time.sleep(0.02)
-    """
-    assert heard(started(tmp_path, source))[0] == [[1], "café", "two", "three"]
-
-
 def test_a_document_that_was_cut_is_not_told_but_the_cut_is(tmp_path: Path) -> None:
     documents, ending = heard(started(tmp_path, "say(1); send(b'[2, 3')"))
     assert (documents, ending) == ([1], "ended with exit code 0, in the middle of a message")
@@ -114,15 +102,6 @@ def test_a_worker_that_closed_its_channel_has_only_so_long_to_end(tmp_path: Path
         assert list(documents_of(child)) == [1]
         ending = child.ending(patience_s=0.5)
     assert str(ending) == "hung: no sign of life for 0.5 s, killed"
-
-
-def test_a_worker_that_cannot_be_started_leaves_no_descriptor_behind(tmp_path: Path) -> None:
-    command = [str(tmp_path / "no such program")]
-    before = _descriptors()
-    for _ in range(3):
-        with pytest.raises(FileNotFoundError):
-            WorkerProcess(command, cwd=tmp_path, environment={}, log=tmp_path / "log", shown=True)
-    assert _descriptors() == before
 
 
 #: A daemon: started by a process that has ended, in a session of its own.
@@ -165,13 +144,6 @@ def test_a_daemon_ends_with_its_worker_and_other_children_of_ours_do_not(
         stdout=subprocess.PIPE, text=True, check=True,
     )  # fmt: skip
     assert int(shell.stdout) != os.getpid(), "what others leave behind is not ours any more"
-
-
-def _descriptors() -> int:
-    folder = Path("/proc/self/fd")
-    if not folder.is_dir():
-        pytest.skip("no /proc here to count descriptors in")
-    return len(list(folder.iterdir()))
 
 
 class Stop(Exception):  # noqa: N818 (not an error)
@@ -218,33 +190,6 @@ def test_what_was_printed_before_a_document_is_shown_before_it(
     assert sorted((tmp_path / "worker.log").read_text().splitlines()) == sorted(lines)
 
 
-def test_what_is_not_shown_is_in_the_log_alone(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    source = "os.write(1, b'out \\xff\\n'); say(1); os.write(2, b'err\\n')"
-    with started(tmp_path, source) as child:
-        assert list(documents_of(child)) == [1]
-    assert capfd.readouterr() == ("", "")
-    assert (tmp_path / "worker.log").read_bytes() == b"out \xff\nerr\n"
-
-
-def test_letters_that_come_in_pieces_are_put_together(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source = r"""
-        for byte in "\u00e9\u4e16\U0001f600".encode():
-            os.write(1, bytes([byte]))
-            say(byte)
-        os.write(1, b" \xff ")
-        os.write(1, b"\xe4\xb8")
-    """
-    with started(tmp_path, source, shown=True) as child:
-        assert len(list(documents_of(child))) == 9
-        child.ending(patience_s=PATIENCE_S)
-    # What is no letter, and one that never came to its end, are not passed over.
-    assert capsys.readouterr().out == "é世😀 \ufffd \ufffd"
-
-
 def test_a_worker_that_prints_much_as_it_ends_comes_to_its_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -256,47 +201,7 @@ def test_a_worker_that_prints_much_as_it_ends_comes_to_its_end(
     assert capsys.readouterr().out == "x" * 1_000_000 + "\n"
 
 
-@contextmanager
-def output(shown: TextIO, log: Path) -> Iterator[tuple[Output, int]]:
-    """Return an output and the descriptor that it comes from."""
-    reading, writing = os.pipe()
-    stream = os.fdopen(reading, "rb", buffering=0)
-    found = Output(stream, lambda: shown, log.open("ab", buffering=0))
-    try:
-        yield found, writing
-    finally:
-        os.close(writing)
-        found.close()
-
-
-def test_no_more_is_shown_at_once_than_was_printed_until_then(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # A child of the worker that never stops printing must not hold us up.
-    monkeypatch.setattr(processes, "_TAIL_BYTES", 1_000)
-    monkeypatch.setattr(processes, "_PIPE", 5_000)
-    terminal = io.StringIO()
-    with output(terminal, tmp_path / "log") as (found, writing):
-        os.write(writing, b"x" * 8_000)
-        found.drain()
-        assert terminal.getvalue() == "x" * 5_000
-        found.drain()
-    assert terminal.getvalue() == "x" * 8_000
-
-
-def test_a_log_that_cannot_be_written_does_not_cost_the_run() -> None:
-    full = Path("/dev/full")
-    if not full.exists():
-        pytest.skip("no /dev/full here")
-    terminal = io.StringIO()
-    with output(terminal, full) as (found, writing):
-        os.write(writing, b"shown\n")
-        found.drain()
-    assert terminal.getvalue() == "shown\n"
-
-
 CRASH = ["Fatal Python error: Segmentation fault", ""]
-OTHER_THREAD = ["Thread 0x1 (most recent call first):", *(f"  other {n}" for n in range(50)), ""]
 FRAMES = ["Current thread 0x2 (most recent call first):", *(f"  frame {n}" for n in range(50))]
 AFTER = ["", "Extension modules: numpy"]
 
@@ -307,13 +212,10 @@ AFTER = ["", "Extension modules: numpy"]
         ([*map(str, range(100)), "", " ", ""], 3, ["97", "98", "99"]),
         ([""], 20, []),
         (["\udcff\udcfe", ""], 20, ["\ufffd\ufffd"]),
-        (["early", "why", *CRASH, *FRAMES, *AFTER], 4, ["why", CRASH[0], *FRAMES[:2]]),
-        (["why", *CRASH, *OTHER_THREAD, *FRAMES, *AFTER], 4, ["why", CRASH[0], *FRAMES[:2]]),
+        (["why", *CRASH, *FRAMES, *AFTER], 8, [CRASH[0], "", *FRAMES[:6]]),
         (["before", "last", *CRASH, *FRAMES[:3]], 6, ["last", *CRASH, *FRAMES[:3]]),
-        ([*CRASH, *(f"other {n}" for n in range(50))], 3, [*CRASH, "other 0"]),
     ],
-    ids=["last lines", "empty", "no text", "crash", "crash beside threads",
-         "crash that fits", "crash in another form"],
+    ids=["last lines", "empty", "no text", "crash", "crash that fits"],
 )  # fmt: skip
 def test_the_tail_of_a_log(tmp_path: Path, log: list[str], lines: int, expected: list[str]) -> None:
     (tmp_path / "log").write_bytes("\n".join(log).encode(errors="surrogateescape"))
@@ -330,7 +232,7 @@ def test_the_interpreter_tells_a_crash_in_these_words(tmp_path: Path) -> None:
     """
     with started(tmp_path, source) as child:
         assert list(documents_of(child)) == []
-    first, second, third = tail(tmp_path / "worker.log", lines=3).splitlines()
+    first, _, second, third, *_ = tail(tmp_path / "worker.log", lines=8).splitlines()
     assert first == "Fatal Python error: Aborted"
     assert second.startswith("Current thread 0x")
     assert third.endswith(" in sink")

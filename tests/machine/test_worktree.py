@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.machine.git import Git
 from pytest_ttnn_perf.machine.repository import Repository, remove_leftovers, temporary_checkout
 from tests.harness.versions import Versions
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture
@@ -78,31 +79,6 @@ def test_what_a_killed_process_left_is_removed_by_the_next(
     assert versions.left_behind() == []
 
 
-def test_what_is_not_ours_stays(versions: Versions) -> None:
-    """Even with a name like ours: only the marker counts. And what is gone may come back."""
-    there = versions.path / "tmp" / "ttnn-perf-ab-abcdefgh" / "project"
-    away = versions.path / "disk that is off" / "project"
-    for place in (there, away):
-        versions.git("worktree", "add", "--quiet", "--detach", str(place))
-    shutil.rmtree(away.parent)
-    assert remove_leftovers(versions.root) == 0
-    assert (there / "test_model.py").exists()
-    assert str(away) in versions.git("worktree", "list")
-
-
-def test_what_another_process_uses_stays(versions: Versions) -> None:
-    command, environment = versions.checking_out("wait")
-    with subprocess.Popen(
-        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
-        assert other.stdout is not None
-        tree = Path(other.stdout.readline().strip())
-        assert remove_leftovers(versions.root) == 0
-        assert (tree / "test_model.py").exists()
-        other.communicate("")
-    assert versions.left_behind() == []
-
-
 @pytest.fixture
 def submodule(versions: Versions) -> Path:
     """A submodule that has moved on since the commit."""
@@ -142,38 +118,6 @@ def test_a_link_in_the_place_of_a_submodule_leads_to_no_repository(
         assert Git(other.root).run("worktree", "list").count("\n") == 1
 
 
-def test_commit_that_a_submodule_does_not_have_is_told_with_the_remedy(
-    versions: Versions, submodule: Path
-) -> None:
-    absent = "1" * 40
-    versions.git("update-index", "--cacheinfo", f"160000,{absent},lib")
-    versions.git("commit", "--quiet", "-m", "Ahead")
-    with pytest.raises(InputError) as told, temporary_checkout(versions.root, "HEAD"):
-        pass
-    assert str(told.value) == (
-        f"{submodule}: the submodule does not have commit {absent[:12]}, which is asked for: "
-        f"git -C {submodule} fetch"
-    )
-    assert versions.left_behind() == []
-
-
-def test_files_that_are_not_committed_are_counted(versions: Versions) -> None:
-    repository = Repository.around(versions.root / "src")
-    assert repository.root == versions.root
-    clean = repository.working_tree()
-    assert (clean.commit, clean.changed, clean.untracked) == (repository.commit("work"), 0, 0)
-    assert clean.commit is not None
-    assert clean.commit.subject == "Start"
-    versions.model(a={"latency": 2.0})
-    versions.write("staged.py", "")
-    versions.git("add", "staged.py")
-    versions.write("untracked.py", "")
-    tree = repository.working_tree()
-    assert (tree.changed, tree.untracked) == (2, 1)
-    assert clean.commit is not None
-    assert repository.differs_from(clean.commit, ["src", "test_model.py"]) == ("src",)
-
-
 def test_history_is_told_by_first_parents_oldest_first(versions: Versions) -> None:
     """A merge is one commit: what its branch has is not listed."""
     start = Repository(versions.root).commit("HEAD")
@@ -193,20 +137,6 @@ def test_history_is_told_by_first_parents_oldest_first(versions: Versions) -> No
     assert found[0].date == "2026-11-16T10:00:00+00:00"
     assert found[1] == repository.commit("HEAD")
     assert repository.between(start, start) == []
-
-
-def test_what_is_no_ancestor_is_refused_with_the_one_that_is(versions: Versions) -> None:
-    repository = Repository(versions.root)
-    start = repository.commit("HEAD")
-    for branch in ("one", "two"):
-        versions.git("checkout", "--quiet", "-b", branch, start.id)
-        versions.write(branch, "")
-        versions.commit(branch)
-    one, two = (repository.commit(name) for name in ("one", "two"))
-    with pytest.raises(UsageError) as told:
-        repository.between(one, two)
-    common = f"try the commit where they part: {start.id[:12]}"
-    assert str(told.value) == f"{one.short} is not an ancestor of {two.short}: {common}"
 
 
 def test_a_subject_that_would_paint_the_terminal_is_spelt_out(versions: Versions) -> None:

@@ -74,17 +74,3 @@ def test_kernels_that_print_nothing_are_no_data() -> None:
     (found,) = Printing(OpenDevices()).read_output("of the kernel").metrics
     why = "tt-lang printed no profile: no kernel of its own ran"
     assert (found.metric.name, found.samples, found.note) == ("kernel_time", (), why)
-
-
-@pytest.mark.parametrize(("programs", "again"), [(5_000, True), (10_002, False)])
-def test_a_call_that_is_too_large_is_refused_and_profiled_again_if_it_fits(
-    programs: int, *, again: bool
-) -> None:
-    profiling = Profiling(OpenDevices())
-    (found,) = profiling._refuse(programs).metrics
-    assert (found.samples, found.note) == (
-        (),
-        f"one call runs about {programs:,} programs, and the profiler has room for 10,000: measure "
-        "fewer layers, or parts of the model by themselves, or do without: --ttnn-perf-passes=wall",
-    )
-    assert profiling._dropped is again

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
@@ -162,11 +161,3 @@ def test_a_tensor_below_its_own_limit_fails_beside_one_that_is_allowed_less(
 ) -> None:
     found = least(compared(first, 0.999), compared(0.95, 0.9, 2))
     assert (found.samples, found.limits) == ((0.95,), Limits(at_least=limit))
-
-
-@pytest.mark.parametrize("pcc", [None, math.nan])
-def test_a_pcc_that_is_no_number_is_the_worst(pcc: float | None) -> None:
-    found = least(compared(-1.0, 0.9), compared(pcc, 0.9, 2), compared(1.0, 0.9))
-
-    assert all(map(math.isnan, found.samples))
-    assert found.note == "tensor 2, the worst of 3"

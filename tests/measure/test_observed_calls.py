@@ -100,15 +100,6 @@ def test_name_signature_source_and_identity_stay() -> None:
     assert pickle.loads(pickle.dumps(plain)) is plain
 
 
-def test_undone_nothing_is_left() -> None:
-    before = [(function.__code__, dict(vars(function))) for function in FUNCTIONS]
-    observed = [observe_calls(function, lambda call: call.make()) for function in FUNCTIONS]
-    for undo in observed:
-        undo()
-
-    assert [(f.__code__, dict(vars(f))) for f in FUNCTIONS] == before
-
-
 async def _coroutine() -> None: ...
 
 

@@ -5,10 +5,8 @@
 from __future__ import annotations
 
 import enum
-import gc
 import inspect
 import sys
-import weakref
 from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -23,7 +21,6 @@ SPELT_OUT = {
 }  # fmt: skip
 DEFAULTS: dict[str, object] = {**SPELT_OUT, "grid": "8x7"}
 MESH = "ttnn.distributed.distributed"
-Dispatch = enum.Enum("Dispatch", "ETH COL")
 Fabric = enum.Enum("Fabric", "DISABLED FABRIC_1D")
 
 
@@ -149,32 +146,6 @@ def test_several_devices_at_once_are_each_one_of_their_own(scene: Scene) -> None
     assert unknown.closed == 1
 
 
-def test_what_ttnn_refuses_is_refused_as_before(scene: Scene) -> None:
-    with pytest.raises(KeyError, match="device_id"):
-        scene.ttnn.open_device()
-    with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
-        scene.ttnn.open_device(0)
-    assert (scene.devices.used, scene.told) == (None, [])
-    with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'closed'"):
-        scene.ttnn.close_device(None)
-
-
-@pytest.mark.parametrize(
-    ("dispatch", "told"),
-    [
-        ({"type": None, "axis": None}, {}),
-        ({"type": Dispatch.ETH, "axis": None}, {"dispatch_core_type": "eth"}),
-        ({"axis": Dispatch.COL}, {"dispatch_core_axis": "col"}),
-    ],
-    ids=["neither", "type", "axis"],
-)
-def test_how_programs_are_dispatched_is_told_by_name(
-    scene: Scene, dispatch: dict[str, object], told: dict[str, str]
-) -> None:
-    scene.ttnn.open_mesh_device(dispatch_core_config=SimpleNamespace(**dispatch))
-    assert scene.configurations() == [{**DEFAULTS, **told}]
-
-
 def test_the_fabric_is_that_of_the_devices_opened_after_it(scene: Scene) -> None:
     scene.ttnn.open_device(device_id=0)
     assert scene.ttnn.set_fabric_config(Fabric.FABRIC_1D, "strict") is Fabric.FABRIC_1D
@@ -213,13 +184,3 @@ def test_functions_are_replaced_wherever_ttnn_calls_them_and_look_as_before(scen
             assert wrapper is getattr(scene.ttnn, name)
             assert wrapper.__wrapped__ is original
     assert inspect.signature(scene.ttnn.open_mesh_device) == inspect.signature(open_mesh)
-
-
-def test_what_is_known_of_a_device_does_not_keep_it_alive(scene: Scene) -> None:
-    device = scene.ttnn.open_device(device_id=0)
-    alive = weakref.ref(device)
-    scene.ttnn.close_device(device)
-    del device
-    gc.collect()
-    assert scene.devices.used is not None
-    assert alive() is None

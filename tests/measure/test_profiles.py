@@ -112,14 +112,3 @@ def test_a_report_of_several_chips_is_cut_chip_by_chip() -> None:
     )
     assert found.table is not None
     assert [each._replace(number=0) for each in found.table] == last
-
-
-def test_the_ops_are_those_of_the_iteration_with_the_median_time() -> None:
-    times = ((41, 25), (40, 20), (50, 30))
-    report = [
-        op(MATMUL, 7),
-        *(op(kind, ns) for each in times for kind, ns in zip((MATMUL, NORM), each, strict=True)),
-    ]
-    found = artifact(*(iteration(*each) for each in times), report=report)
-    assert found.ops is not None
-    assert sum(group.total_ns for group in found.ops.groups) == 66

@@ -7,9 +7,6 @@ import weakref
 
 import pytest
 
-from pytest_ttnn_perf.core.metric import THROUGHPUT_TIME, WALL_TIME
-from pytest_ttnn_perf.core.settings import Settings, TestSettings
-from pytest_ttnn_perf.measure.observer import Observer
 from pytest_ttnn_perf.measure.timing import Timings, Workload, measure
 
 
@@ -50,13 +47,3 @@ def test_the_garbage_collector_is_held_off_and_left_as_found(
         assert (found, gc.isenabled()) == ([enabled, False, False, False], enabled)
     finally:
         (gc.enable if was_enabled else gc.disable)()
-
-
-@pytest.mark.parametrize(("pipelined", "timed"), [(None, WALL_TIME), (4, THROUGHPUT_TIME)])
-def test_a_batch_becomes_a_throughput(pipelined: int | None, timed: str) -> None:
-    observer = Observer("t", TestSettings(0, 3, 0.99, batch=8), Settings())
-    observer.measure(dict, pipelined=pipelined)
-    metrics = observer.finish().metrics
-    rate = metrics["samples_per_second"]
-    assert rate.samples == pytest.approx([8e9 / each for each in metrics[timed].samples])
-    assert (rate.metric.unit, rate.metric.better.value) == ("samples/s", "higher")

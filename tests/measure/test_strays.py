@@ -81,7 +81,3 @@ def test_an_environment_within_the_project_is_no_part_of_it(
     assert found(apart, python / "lib/python3.12/json/decoder.py", "json.decoder")
     monkeypatch.setattr(sys, "prefix", str(python))
     assert not found(apart, python / "lib/python3.12/json/decoder.py", "json.decoder")
-
-
-def test_modules_that_are_no_modules_are_passed_by(apart: ComparedVersions) -> None:
-    assert strays({"odd": object()}, apart, cwd=apart.own) == []  # type: ignore[dict-item]

@@ -84,7 +84,6 @@ ENVIRONMENTS = st.builds(
     started_at=st.none() | TEXTS,
     python=st.none() | TEXTS,
     cpu_count=st.none() | COUNTS,
-    memory_bytes=st.none() | COUNTS,
     load_1m=st.none() | NUMBERS,
     host_hash=st.none() | TEXTS,
     ttnn=st.none() | TEXTS,

@@ -198,11 +198,6 @@ class Report(Struct, frozen=True):
         return tuple(each for each in self.operations if each.id not in failed)
 
     @property
-    def program_count(self) -> int | None:
-        """About how many programs devices ran; None if unknown."""
-        return sum(len(each.device_operations) for each in self.operations) or None
-
-    @property
     def peak_bytes_per_bank(self) -> Mapping[BufferType, int]:
         """The most that was alive at one op, per type."""
         peaks: dict[BufferType, int] = {}
