@@ -559,10 +559,6 @@ _CHUNK: Final = 1 << 16
 _STACK_S: Final = 1.0
 
 
-class Silence(float):
-    """The seconds since the last document."""
-
-
 class WorkerProcess:
     """A worker in its own process group, until the context ends.
 
@@ -635,7 +631,7 @@ class WorkerProcess:
                 self._interrupt()
 
     def documents(self, *, silence_s: float) -> Iterator[object]:
-        """Yield what the worker sends, and now and then its ``Silence``.
+        """Yield what the worker sends.
 
         A worker that waits for an answer gets it when the next document is asked for. Ends when the
         worker has closed the channel, is dead, or sends what is no document. One that is silent for
@@ -660,8 +656,6 @@ class WorkerProcess:
                 elif silence_s and time.monotonic() - last_read_s > silence_s:
                     self._silent_s = silence_s
                     return
-                else:
-                    yield Silence(time.monotonic() - last_read_s)
 
     def ending(self, *, patience_s: float) -> Ending:
         """Wait for its end, or kill it; return how it ended."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,9 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from pytest_ttnn_perf.measure.instruments import Instruments
     from pytest_ttnn_perf.measure.observer import Observer
-    from pytest_ttnn_perf.measure.timing import Turn
+    from pytest_ttnn_perf.plugin.worker import Worker
 
 
 def _leave_our_modules_as_they_are() -> None:
@@ -34,6 +35,29 @@ def _leave_our_modules_as_they_are() -> None:
 
 _leave_our_modules_as_they_are()
 
+
+def _capture_into_files(folder: Path) -> None:
+    """Let pytest capture into files, which outlive a process that aborts.
+
+    Its own have no name. This module is loaded before it makes them.
+    """
+    import _pytest.capture as pytests
+
+    from pytest_ttnn_perf.machine.processes import CAPTURED
+
+    names = iter(CAPTURED.values())
+
+    def temporary_file(**how: Any) -> Any:
+        name = next(names, None)
+        return (folder / name).open("w+b", **how) if name else unnamed(**how)
+
+    unnamed = vars(pytests)["TemporaryFile"]
+    vars(pytests)["TemporaryFile"] = temporary_file
+
+
+if "TTNN_PERF_ASSIGNMENT" in os.environ:  # of a worker
+    _capture_into_files(Path(os.environ["TTNN_PERF_ASSIGNMENT"]).parent)
+
 from pytest_ttnn_perf.core.options import (  # noqa: E402 (is not to be rewritten either)
     OPTIONS,
     TURN_ON,
@@ -43,14 +67,6 @@ from pytest_ttnn_perf.core.options import (  # noqa: E402 (is not to be rewritte
 )
 
 OBSERVER: pytest.StashKey[Observer] = pytest.StashKey()
-#: When the set-up of a test began, by the clock.
-BEGAN: pytest.StashKey[float] = pytest.StashKey()
-#: Where several processes measure at once: the turn that each timed section waits for.
-TURN: pytest.StashKey[Turn] = pytest.StashKey()
-#: What the tests of this process are measured with.
-INSTRUMENTS: pytest.StashKey[Instruments] = pytest.StashKey()
-#: Whether it is recorded how times are taken.
-RECEIPTS: pytest.StashKey[bool] = pytest.StashKey()
 #: What a point of a sweep had no room for.
 OUT_OF_MEMORY: pytest.StashKey[str] = pytest.StashKey()
 MARKER_HELP = (
@@ -172,11 +188,9 @@ def observer_for(item: pytest.Item) -> Observer:
     else:
         from pytest_ttnn_perf.measure.observer import FunctionalObserver as Fixture
     observer = Fixture(item.nodeid, test_settings(item, settings), settings)
-    observer.turn = item.config.stash.get(TURN, observer.turn)
-    observer.instruments = item.config.stash.get(INSTRUMENTS, observer.instruments)
-    observer.began_s = item.stash.get(BEGAN, observer.began_s)
-    if item.config.stash.get(RECEIPTS, False):
-        observer.conditions = {}
+    worker: Worker | None = item.config.pluginmanager.get_plugin("ttnn_perf_worker")
+    if worker is not None:
+        worker.equip(observer)
     if settings.replay is not None:
         from pytest_ttnn_perf.plugin.identity import identity_of
 

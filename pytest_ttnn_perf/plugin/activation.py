@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,23 +20,21 @@ from pytest_ttnn_perf.plugin.wire import ROLE, SHARE, WORKER, read_assignment, t
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping
 
     from pytest_ttnn_perf.core.assignment import Assignment
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.machine.processes import Interrupts
-    from pytest_ttnn_perf.measure.instruments import Instruments
     from pytest_ttnn_perf.plugin.wire import OrchestratorLink
+    from pytest_ttnn_perf.plugin.worker import SessionForwarder
     from pytest_ttnn_perf.report.sentences import Rerun
 
 # A process has one role: what only another one needs is not imported.
 
 
 class OtherRank:
-    """A process that measures and is not asked what it found."""
+    """Says that this process measures and is not asked what it found."""
 
-    def __init__(self, rank: str) -> None:
-        self.rank = rank
+    def __init__(self, rank: tuple[int, int]) -> None:
+        self.rank = "rank {} of {}".format(*rank)
 
     def pytest_report_header(self) -> str:
         return f"ttnn-perf: {self.rank}: measured here, judged and written by rank 0"
@@ -78,33 +75,8 @@ _SAMPLES_ONLY: Final = frozenset({PassKind.CONFIRM, PassKind.CALIBRATE, PassKind
 _LOOKING: Final = ("collectonly", "setuponly", "setupshow", "setupplan")
 
 
-@contextmanager
-def errors_end_pytest() -> Iterator[None]:
-    """End pytest with its code of internal errors where it cannot.
-
-    Python would end with 1, which is the code of tests that failed.
-    """
-    try:
-        yield
-    except (TtnnPerfError, pytest.UsageError, pytest.exit.Exception):
-        raise
-    except Exception as error:
-        import traceback
-
-        from pytest_ttnn_perf import __version__
-
-        text = f"INTERNALERROR> a defect of ttnn-perf {__version__}; please report it with the"
-        sys.stderr.write(f"{traceback.format_exc()}{text} traceback above and the command\n")
-        raise SystemExit(int(pytest.ExitCode.INTERNAL_ERROR)) from error
-
-
 def activate(config: pytest.Config) -> None:
     wings.register(f"{__name__}:WINGS")
-    with errors_end_pytest():
-        _take_up_role(config)
-
-
-def _take_up_role(config: pytest.Config) -> None:
     try:
         link, share = take_link(os.environ), os.environ.pop(SHARE, None)
         shared = read_assignment(Path(share)) if share else None
@@ -126,11 +98,9 @@ def _take_up_role(config: pytest.Config) -> None:
         if rank is None or rank[0] == 0:
             _lead(config, settings, rank)
             return
-        from pytest_ttnn_perf.measure.instruments import instruments_for
-
         _name_role(config, "inline")
-        _measure(config, settings, instruments_for(settings, ProfilerKind.OFF))
-        config.pluginmanager.register(OtherRank("rank {} of {}".format(*rank)), "ttnn_perf_rank")
+        _measure(config, settings, ProfilerKind.OFF)
+        config.pluginmanager.register(OtherRank(rank), "ttnn_perf_rank")
 
 
 def _name_role(config: pytest.Config, role: str) -> None:
@@ -147,21 +117,18 @@ def _name_role(config: pytest.Config, role: str) -> None:
 
 
 def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None:
-    from pytest_ttnn_perf.measure.instruments import instruments_for
     from pytest_ttnn_perf.plugin.preflight import take_share
     from pytest_ttnn_perf.plugin.worker import AssignedTests
 
     try:
         own, config.stash[_CHIP] = take_share(os.environ, share.folder)
-        instruments = instruments_for(settings, share.profiler, share, own=own)
+        config.pluginmanager.register(AssignedTests(share, own), "ttnn_perf_assigned")
+        _measure(config, settings, share.profiler, share, own=own)
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
-    config.pluginmanager.register(AssignedTests(share, own), "ttnn_perf_assigned")
-    _measure(config, settings, instruments, assignment=share, beside_others=True)
 
 
 def _work(config: pytest.Config, settings: Settings, link: OrchestratorLink) -> None:
-    from pytest_ttnn_perf.measure.instruments import instruments_for
     from pytest_ttnn_perf.plugin.worker import PRINTING, AssignedTests, SessionForwarder
 
     assignment, versions = link.assignment, link.assignment.versions
@@ -178,36 +145,26 @@ def _work(config: pytest.Config, settings: Settings, link: OrchestratorLink) -> 
     stream = SessionForwarder(link)
     if assignment.kind in _SAMPLES_ONLY and not (versions and versions.checklist):
         settings = replace(settings, checklist=Checklist.OFF)
-    if versions is not None and versions.receipts:
-        from pytest_ttnn_perf.plugin import RECEIPTS
-
-        config.stash[RECEIPTS] = True
     register(AssignedTests(assignment), "ttnn_perf_assigned")
-    instruments = instruments_for(settings, assignment.profiler, assignment, opened=stream.opened)
-    _measure(config, settings, instruments, stream.interrupts, assignment=assignment)
-    if versions is not None:
-        from pytest_ttnn_perf.plugin.worker import StrayCheck
-
-        register(StrayCheck(link, versions), "ttnn_perf_origins")
+    _measure(config, settings, assignment.profiler, assignment, stream)
     register(stream, "ttnn_perf_stream")
 
 
 def _measure(
     config: pytest.Config,
     settings: Settings,
-    instruments: Instruments,
-    interrupts: Interrupts | None = None,
-    *,
+    profiler: ProfilerKind,
     assignment: Assignment | None = None,
-    beside_others: bool = False,
+    stream: SessionForwarder | None = None,
+    own: Path | None = None,
 ) -> None:
-    from pytest_ttnn_perf.plugin import INSTRUMENTS
+    from pytest_ttnn_perf.measure.instruments import instruments_for
     from pytest_ttnn_perf.plugin.worker import Worker
 
-    config.stash[INSTRUMENTS] = instruments
-    is_apart = assignment is not None or beside_others
-    worker = Worker(settings, interrupts, is_apart=is_apart)
-    worker.watch_tests(instruments, assignment, beside_others=beside_others)
+    opened = stream.opened if stream else None
+    instruments = instruments_for(settings, profiler, assignment, own=own, opened=opened)
+    interrupts = stream.interrupts if stream else None
+    worker = Worker(settings, instruments, assignment, interrupts, own)
     config.pluginmanager.register(worker, "ttnn_perf_worker")
 
 
@@ -264,9 +221,7 @@ def _lead(config: pytest.Config, settings: Settings, rank: tuple[int, int] | Non
         config.known_args_namespace.no_cov = True
         register(orchestrator.Orchestrator(run, choice.kind, collection), "ttnn_perf_orchestrator")
         return
-    from pytest_ttnn_perf.measure.instruments import instruments_for
-
-    _measure(config, settings, instruments_for(settings, choice.kind))
+    _measure(config, settings, choice.kind)
     register(orchestrator.InlineJudge(run, collection), "ttnn_perf_inline")
 
 
@@ -296,17 +251,15 @@ def distribution_of(options: argparse.Namespace) -> str | None:
     return f"--tx {' '.join(others)}" if others else None
 
 
-#: What makes pytest-xdist hand out nothing.
-_UNDISTRIBUTED: Final[Mapping[str, object]] = {
-    "numprocesses": None,
-    "dist": "no",
-    "distload": False,
-    "tx": [],
-}
-
-
 def leave_undistributed(options: argparse.Namespace) -> None:
-    for name, value in _UNDISTRIBUTED.items():
+    """Make pytest-xdist hand out nothing."""
+    undistributed: dict[str, object] = {
+        "numprocesses": None,
+        "dist": "no",
+        "distload": False,
+        "tx": [],
+    }
+    for name, value in undistributed.items():
         if hasattr(options, name):
             setattr(options, name, value)
 

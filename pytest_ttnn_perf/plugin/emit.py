@@ -18,7 +18,6 @@ from _pytest._code.code import (
     ReprEntryNative,
     ReprFileLocation,
     ReprTraceback,
-    TerminalRepr,
 )
 from _pytest.reports import CollectErrorRepr
 from msgspec.structs import replace
@@ -35,23 +34,15 @@ from pytest_ttnn_perf.report.tables import NARROWEST, Style, printed, shown_path
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from _pytest._io import TerminalWriter
-
     from pytest_ttnn_perf.core.observation import Observation, Run
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.plugin.wire import Message
-    from pytest_ttnn_perf.report.terminal import LiveLine
 
     Place = tuple[str, int | None, str]
     Extension = TypeVar("Extension", CustomRule, CaptureFormat)
 
 
 # Reports that fail, where a test is written, and what was collected: for every role.
-
-#: Set on a report of which pytest sends only the text: it was more than a text where it was made.
-SHOWN: Final = "ttnn_perf_shown"
-#: Before the reason for which a plugin wanted a worker's session to fail.
-FAILED: Final = "Failed: "
 
 
 def fail_report(report: pytest.TestReport, text: str) -> None:
@@ -127,21 +118,14 @@ class TestCollection:
         option = self.config.option
         if any(getattr(option, name, None) for name in _PARTIAL):
             return None
-        found = (_place(argument, self.config) for argument in self.config.args)
-        places = tuple(place for place in found if place is not None)
+        cwd, root = self.config.invocation_params.dir, self.config.rootpath
+        whole = [argument for argument in self.config.args if "::" not in argument]
+        found = [os.path.relpath(cwd / argument, root) for argument in whole]
+        places = tuple("" if each == "." else each for each in found if not each.startswith(".."))
         if not places:
             return None
         deselected = tuple(self._deselected)
         return Coverage(places, (*tests, *deselected, *self._not_collected), deselected)
-
-
-def _place(argument: str, config: pytest.Config) -> str | None:
-    if "::" in argument:
-        return None
-    place = os.path.relpath(config.invocation_params.dir / argument, config.rootpath)
-    if place.startswith(".."):
-        return None
-    return "" if place == "." else place.replace(os.sep, "/")
 
 
 # Calls of the hooks that other plugins implement.
@@ -204,18 +188,15 @@ def with_hardware(item: pytest.Item, observation: Observation) -> Observation:
         return observation
     try:
         result = _call(item.config, name, item=item, hardware=known)
-        if result is None:
-            return observation
-        # A mesh may be missing.
-        if isinstance(result, Hardware):
-            parts = (result.arch, result.board, result.mesh or "1x1")
-            if all(isinstance(part, str) and part.strip() for part in parts):
-                return replace(observation, hardware=result)
-        expected = "expected Hardware(arch, board, mesh) of non-empty strings"
-        message = f"{name} returned {repr_of(result)}: {expected}"
-        raise HookError(message)
     except HookError as error:
         return replace(observation, problems=(*observation.problems, str(error)))
+    if result is None:
+        return observation
+    if isinstance(result, Hardware) and result.arch and result.board:
+        return replace(observation, hardware=result)
+    expected = "expected Hardware(arch, board, mesh) of non-empty strings"
+    problem = f"{name} returned {repr_of(result)}: {expected}"
+    return replace(observation, problems=(*observation.problems, problem))
 
 
 def report_run(config: pytest.Config, run: Run) -> list[str]:
@@ -235,44 +216,16 @@ def report_run(config: pytest.Config, run: Run) -> list[str]:
 def _all_of(config: pytest.Config, name: str, kind: type[Extension]) -> list[Extension]:
     found: list[Extension] = []
     for result in _call(config, name, config=config):
-        if not isinstance(result, (list, tuple)):
-            message = f"{name} returned {type(result).__name__}: expected a list of {kind.__name__}"
-            raise HookError(message)
-        for extension in result:
-            if not isinstance(extension, kind):
-                shown = repr_of(extension)
-                message = f"{name} returned a list with {shown} in it: expected {kind.__name__}"
-                raise HookError(message)
-            mistake = extension.problem()
+        for extension in result if isinstance(result, (list, tuple)) else (result,):
+            if isinstance(extension, kind):
+                mistake = extension.problem()
+            else:
+                mistake = f"expected a list of {kind.__name__}, found {repr_of(extension)}"
             if mistake is not None:
                 message = f"{name} returned something that cannot be used: {mistake}"
                 raise HookError(message)
             found.append(extension)
     return found
-
-
-class TextRepr(TerminalRepr):
-    """A failure as text; pytest would cut a bare string."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def toterminal(self, tw: TerminalWriter) -> None:
-        tw.line(self.text)
-
-
-#: A test that takes no longer shows by its result that there is progress.
-_PATIENCE_S: Final = 3.0
-
-
-def live_line(config: pytest.Config) -> LiveLine | None:
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-    beside = config.getoption("capture") != "fd" or live_logs(config) is not None
-    if reporter is None or not reporter.isatty or beside or os.environ.get("CI"):
-        return None
-    from pytest_ttnn_perf.report.terminal import LiveLine
-
-    return LiveLine(config.get_terminal_writer()._file)  # noqa: SLF001 (it has no other name)
 
 
 def style_of(reporter: pytest.TerminalReporter) -> Style:
@@ -289,44 +242,16 @@ class Emitter:
         self.hook: Any = session.config.hook
         #: The terminal reporter; None without one.
         self.terminal: Any = session.config.pluginmanager.get_plugin("terminalreporter")
-        #: Where progress is shown on a terminal; None in a log.
-        self.live = live_line(session.config)
 
     def print_line(self, text: str) -> None:
         reporter = self.terminal
         if reporter is not None and reporter.verbosity > -2:
-            self.clear()
-            self._end_line(reporter)
+            reporter.ensure_newline()
+            writer = self.session.config.get_terminal_writer()
+            if writer.width_of_current_line:  # letters that no file name stands before
+                writer.line()
             for line in printed(text.split("\n"), style_of(reporter)):
                 reporter.write_line(line)
-
-    def progress(self, text: str, milestone: bool = True) -> None:  # noqa: FBT001, FBT002 (as of tickers)
-        """Show the progress live; in a log, a line per milestone."""
-        reporter = self.terminal
-        if self.live is None:
-            if milestone:
-                self.print_line(text)
-        elif reporter is not None and reporter.verbosity > -2:
-            self._end_line(reporter)
-            self.live.show(text)
-
-    def waiting(self, tests: Sequence[str], silent_s: float) -> None:
-        reporter = self.terminal
-        if self.live is None or not tests or silent_s < _PATIENCE_S or reporter is None:
-            return
-        more = f" and {len(tests) - 1} more" if len(tests) > 1 else ""
-        column = self.session.config.get_terminal_writer().width_of_current_line
-        self.live.show(f"ttnn-perf: {tests[0]}{more}: running for {silent_s:.0f} s", below=column)
-
-    def clear(self) -> None:
-        if self.live is not None:
-            self.live.clear()
-
-    def _end_line(self, reporter: Any) -> None:
-        reporter.ensure_newline()
-        writer = self.session.config.get_terminal_writer()
-        if writer.width_of_current_line:  # letters that no file name stands before
-            writer.line()
 
     def name_file_of(self, test: str) -> None:
         """Start a line with the test's file, where results are single letters."""
@@ -337,7 +262,7 @@ class Emitter:
     def show_collection(self, message: Message) -> None:
         tests, deselected = message["tests"], message["deselected"]
         self.session.testscollected = len(tests)
-        self._update_cache(tests, deselected)
+        self._forget_collected(tests)
         if deselected:
             items = [SimpleNamespace(nodeid=test, name=test) for test in deselected]
             self.hook.pytest_deselected(items=items)
@@ -349,24 +274,14 @@ class Emitter:
         # It counts the items it sees, and those are in another process.
         reporter._numcollected = len(tests) + len(deselected)  # noqa: SLF001
         reporter.report_collect(final=True)
-        for line in message["lines"]:
-            reporter.write_line(line)
 
-    def _update_cache(self, tests: Sequence[str], deselected: Sequence[str]) -> None:
-        """Give the cache plugin what --nf and --lf need next time."""
-        find = self.session.config.pluginmanager.get_plugin
-        known, failed = find("nfplugin"), find("lfplugin")
-        if known is not None:
-            known.cached_nodeids.update(map(_key, tests))
-        if failed is not None:
-            there = dict.fromkeys([*tests, *deselected])
-            for name in [str(name) for name in failed.lastfailed if str(name) not in there]:
-                # Of a file or class that can be collected again, all is to be run next time.
-                inside = [
-                    _collect_report(t) for t in there if t.startswith((f"{name}::", f"{name}/"))
-                ]
-                if inside:
-                    failed.pytest_collectreport(report=_collect_report(name, inside))
+    def _forget_collected(self, tests: Sequence[str]) -> None:
+        """Forget failures of files and classes that were collected again."""
+        plugin = self.session.config.pluginmanager.get_plugin("lfplugin")
+        failed = {} if plugin is None else plugin.lastfailed
+        for name in [*failed]:
+            if any(test.startswith((f"{name}::", f"{name}/")) for test in tests):
+                del failed[name]
 
     def report(self, data: dict[str, Any]) -> Any:
         """Return a worker's report, with tuples where JSON has only lists.
@@ -374,12 +289,12 @@ class Emitter:
         Raises:
             DecodeError: it is no report.
         """
-        config, shown = self.session.config, data.pop(SHOWN, False)
+        config = self.session.config
         try:
             report = self.hook.pytest_report_from_serializable(config=config, data=data)
-            if shown:
-                kind = TextRepr if isinstance(report, pytest.TestReport) else CollectErrorRepr
-                report.longrepr = kind(report.longrepr)
+            if isinstance(report.longrepr, str) and "\n" in report.longrepr:
+                # It was more than a text where it was made: no part of the short summary.
+                report.longrepr = CollectErrorRepr(report.longrepr)
             for name in ("location", "longrepr"):
                 if isinstance(getattr(report, name, None), list):
                     setattr(report, name, tuple(getattr(report, name)))
@@ -394,7 +309,7 @@ class Emitter:
             raise RuntimeError(text)
         except RuntimeError:
             error = pytest.ExceptionInfo.from_current()
-        self.hook.pytest_internalerror(excrepr=TextRepr(text), excinfo=error)
+        self.hook.pytest_internalerror(excrepr=text, excinfo=error)
 
     def record_warning(self, message: Message) -> None:
         category = type(message["category"], (Warning,), {"__module__": "builtins"})
@@ -405,11 +320,3 @@ class Emitter:
         self.hook.pytest_warning_recorded.call_historic(
             kwargs={"warning_message": warning, "nodeid": message.test, **known}
         )
-
-
-def _collect_report(name: str, inside: list[Any] | None = None) -> pytest.CollectReport:
-    return pytest.CollectReport(name, "passed", None, inside or [])
-
-
-def _key(test: str) -> Any:
-    return getattr(_collect_report(test), "id", test)

@@ -11,17 +11,19 @@ from __future__ import annotations
 from enum import Enum
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from pytest_ttnn_perf.plugin.settings import is_measured
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.core.settings import Settings
 
+    #: The name of a parameter, its part of the id, and pytest's own of its value, if that is known.
+    Argument = tuple[str, str, str | None]
 
 #: So many characters make a number in an id that somebody wrote by hand unmistakable.
 _TELLING: Final = 3
@@ -31,12 +33,8 @@ _PARAMETER_SET: Final = type(pytest.param())
 
 def identities_of(items: Iterable[pytest.Item], settings: Settings) -> dict[str, str]:
     """Return identities by node id, where they differ from it."""
-    found = {}
-    for item in items:
-        identity = identity_of(item, settings.identity_ignores)
-        if identity != item.nodeid:
-            found[item.nodeid] = identity
-    return found
+    found = {item.nodeid: identity_of(item, settings.identity_ignores) for item in items}
+    return {test: identity for test, identity in found.items() if identity != test}
 
 
 def refuse_twins(items: Iterable[pytest.Item], settings: Settings) -> None:
@@ -48,31 +46,19 @@ def refuse_twins(items: Iterable[pytest.Item], settings: Settings) -> None:
         identity = identity_of(item, ignored)
         twin = known.setdefault(identity, item)
         if twin.nodeid != item.nodeid:
-            names = ", ".join(_differing(twin, item, ignored))
+            ours, theirs = _left_out(twin, ignored), _left_out(item, ignored)
+            names = [name for name in ours if ours[name] != theirs.get(name)] or ours
             message = (
                 f"{twin.nodeid} and {item.nodeid} would share the baseline {identity}: "
-                f"identity_ignores leaves out {names}, and nothing else tells them apart; give "
-                "them ids, as in pytest.param(..., id=...), or take the name out of "
+                f"identity_ignores leaves out {', '.join(names)}, and nothing else tells them "
+                "apart; give them ids, as in pytest.param(..., id=...), or take the name out of "
                 "identity_ignores"
             )
             raise pytest.UsageError(message)
 
 
-def _differing(first: pytest.Item, second: pytest.Item, ignored: tuple[str, ...]) -> list[str]:
-    ours, theirs = _parameters(first), _parameters(second)
-    left_out = [name for name in ours if _is_ignored(name, ignored)]
-    return [n for n in left_out if _differ_in_ids(n, ours[n], theirs.get(n))] or left_out
-
-
-def _differ_in_ids(name: str, first: object, second: object) -> bool:
-    """Return whether ids differ for two values; objects have the row's number."""
-    shown = _plain_id(name, first, None)
-    return shown is None or shown != _plain_id(name, second, None)
-
-
 def identity_of(item: pytest.Item, ignored: tuple[str, ...]) -> str:
-    node_id, parameters = item.nodeid, _parameters(item)
-    left_out = frozenset(n for n, v in parameters.items() if _is_left_out(n, v, ignored))
+    node_id, left_out = item.nodeid, _left_out(item, ignored)
     if not left_out:
         return node_id
     callspec = item.callspec  # type: ignore[attr-defined]
@@ -81,13 +67,30 @@ def identity_of(item: pytest.Item, ignored: tuple[str, ...]) -> str:
     # Behind it there may be the group that pytest-xdist adds; anything else is a name of its own.
     if start < 0 or node_id[end : end + 1] not in {"", "@"}:
         return node_id
-    parts = list(_parts(item, callspec))
-    without = [part.without(left_out) for part in parts]
-    if without == [part.id for part in parts]:
+    kept: list[str] = []
+    is_shorter = False
+    for own_id, arguments in _parts(item, callspec):
+        if own_id == "-".join(shown for _, shown, _ in arguments):
+            left = [argument for argument in arguments if argument[0] not in left_out]
+            kept += map(_unnamed, left)
+            is_shorter = is_shorter or len(left) < len(arguments)
+        else:
+            kept.append(_without_numbers(own_id, arguments, left_out))
+            is_shorter = is_shorter or kept[-1] != own_id
+    if not is_shorter:
         return node_id
-    kept = [part.without(left_out, named=False) for part in parts]
-    joined = "-".join(text for text in kept if text is not None)
+    joined = "-".join(kept)
     return node_id[:start] + (f"[{joined}]" if joined else "")
+
+
+def _left_out(item: pytest.Item, ignored: tuple[str, ...]) -> dict[str, object]:
+    """Return the parameters that are expected numbers, or None for unknown."""
+    return {
+        name: value
+        for name, value in _parameters(item).items()
+        if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
+        if _is_ignored(name, ignored)
+    }
 
 
 def _parameters(item: pytest.Item) -> dict[str, object]:
@@ -99,127 +102,81 @@ def _is_ignored(name: str, ignored: tuple[str, ...]) -> bool:
     return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in ignored)
 
 
-def _is_left_out(name: str, value: object, ignored: tuple[str, ...]) -> bool:
-    """Return whether a parameter is an expected number, or None for unknown."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return (is_number or value is None) and _is_ignored(name, ignored)
+def _unnamed(argument: Argument) -> str:
+    """Return a part of an id without a name before it.
 
-
-class _Argument(NamedTuple):
-    """One parameter; ``shown`` is its part of the id, ``plain`` pytest's own."""
-
-    name: str
-    value: object
-    shown: str
-    plain: str | None
-
-
-class _Part(NamedTuple):
-    """The part of an id that one ``parametrize`` has written."""
-
-    id: str
-    arguments: tuple[_Argument, ...]
-
-    @property
-    def is_split(self) -> bool:
-        return self.id == "-".join(argument.shown for argument in self.arguments)
-
-    def without(self, left_out: frozenset[str], *, named: bool = True) -> str | None:
-        """Return this part without some parameters; None if nothing is left.
-
-        Not ``named``: without the names that a conftest may have put before the values, as that
-        of tt-metal's ttnn tests does to all tests of a session that it is part of.
-        """
-        if not self.is_split:
-            return self._by_text(left_out)
-        kept = [argument for argument in self.arguments if argument.name not in left_out]
-        texts = [argument.shown if named else _unnamed(argument) for argument in kept]
-        return "-".join(texts) if kept else None
-
-    def _by_text(self, left_out: frozenset[str]) -> str:
-        """Take out a number that the author wrote, where it is unmistakable."""
-        words = self.id.split("-")
-        for name, value, _, plain in self.arguments:
-            if name not in left_out or value is None or plain is None or len(plain) < _TELLING:
-                continue
-            alike = sum(plain == other.plain for other in self.arguments)
-            if words.count(plain) == 1 and alike == 1 and len(words) > 1:
-                words.remove(plain)
-        return "-".join(words)
-
-
-def _unnamed(argument: _Argument) -> str:
-    name, _, shown, plain = argument
+    The conftest of tt-metal's ttnn tests puts it there, in all tests of a session that it is in.
+    """
+    name, shown, plain = argument
     return plain if plain is not None and shown.startswith(f"{name}=") else shown
 
 
-def _parts(item: pytest.Item, callspec: Any) -> Iterator[_Part]:
+def _without_numbers(
+    own_id: str, arguments: Sequence[Argument], left_out: Mapping[str, object]
+) -> str:
+    """Take numbers out of an id by hand, where they are unmistakable."""
+    words = own_id.split("-")
+    plains = [plain for _, _, plain in arguments]
+    for name, _, plain in arguments:
+        if left_out.get(name) is None or plain is None or len(plain) < _TELLING:
+            continue
+        if words.count(plain) == plains.count(plain) == 1 and len(words) > 1:
+            words.remove(plain)
+    return "-".join(words)
+
+
+def _parts(item: pytest.Item, callspec: Any) -> Iterator[tuple[str, list[Argument]]]:
     """Yield the part of each ``parametrize``; one part where they are unknown."""
     groups = list(_groups(item, tuple(callspec.indices)))
     ids: Sequence[str] = getattr(callspec, "_idlist", ())
     if len(groups) != len(ids):
-        ids = [callspec.id]
-        groups = [tuple(argument for group in groups for argument in group)]
-    yield from map(_Part, ids, groups)
+        ids, groups = [callspec.id], [[argument for group in groups for argument in group]]
+    yield from zip(ids, groups, strict=True)
 
 
-def _groups(item: pytest.Item, names: Iterable[str]) -> Iterator[tuple[_Argument, ...]]:
-    marked = {name: mark for mark in _marks(item) for name in mark.names}
+def _groups(item: pytest.Item, names: Iterable[str]) -> Iterator[list[Argument]]:
+    marks: dict[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {}
+    for mark in item.iter_markers("parametrize"):
+        given = {**dict(zip(("argnames", "argvalues"), mark.args, strict=False)), **mark.kwargs}
+        listed = given.get("argnames", ())
+        listed = listed.split(",") if isinstance(listed, str) else listed
+        group = tuple(stripped for name in listed if (stripped := name.strip()))
+        marks.update(dict.fromkeys(group, (group, given)))
     done: set[str] = set()
     for name in names:
         if name not in done:
-            mark = marked.get(name, _Mark((name,)))
-            done.update(mark.names)
-            yield tuple(_arguments(item, mark))
+            group, known = marks.get(name, ((name,), {}))
+            done.update(group)
+            yield _arguments(item, group, known)
 
 
-class _Mark(NamedTuple):
-    """A ``parametrize``: its names, its rows, and what makes ids of values."""
-
-    names: tuple[str, ...]
-    rows: Sequence[Any] = ()
-    make_id: Callable[[Any], object] | None = None
-
-    def index_of(self, values: Sequence[object]) -> int | None:
-        for index, row in enumerate(self.rows):
-            if isinstance(row, _PARAMETER_SET):
-                found = row.values
-            else:
-                several = len(self.names) > 1 and isinstance(row, (list, tuple))
-                found = row if several else (row,)
-            if len(found) == len(values) and all(map(_is_same, found, values)):
-                return index
-        return None
-
-
-def _is_same(first: object, second: object) -> bool:
-    return first is second
-
-
-def _marks(item: pytest.Item) -> Iterator[_Mark]:
-    for mark in item.iter_markers("parametrize"):
-        positional = zip(("argnames", "argvalues"), mark.args, strict=False)
-        given = {**dict(positional), **mark.kwargs}
-        names, rows, ids = given.get("argnames", ()), given.get("argvalues"), given.get("ids")
-        listed = names.split(",") if isinstance(names, str) else names
-        yield _Mark(
-            tuple(stripped for name in listed if (stripped := name.strip())),
-            rows if isinstance(rows, (list, tuple)) else (),
-            ids if callable(ids) else None,
-        )
-
-
-def _arguments(item: pytest.Item, mark: _Mark) -> Iterator[_Argument]:
-    parameters = _parameters(item)
-    values = [parameters.get(name) for name in mark.names]
-    index = mark.index_of(values)
-    hook = item.config.hook.pytest_make_parametrize_id
-    for name, value in zip(mark.names, values, strict=True):
-        own = mark.make_id(value) if mark.make_id else None
-        told = hook(config=item.config, val=value, argname=name) if own is None else own
+def _arguments(
+    item: pytest.Item, names: tuple[str, ...], given: Mapping[str, Any]
+) -> list[Argument]:
+    parameters, make_id, hook = _parameters(item), given.get("ids"), item.config.hook
+    values = [parameters.get(name) for name in names]
+    index = _index_of(values, given.get("argvalues"))
+    found: list[Argument] = []
+    for name, value in zip(names, values, strict=True):
+        own = make_id(value) if callable(make_id) else None
+        if own is None:
+            own = hook.pytest_make_parametrize_id(config=item.config, val=value, argname=name)
         plain = _plain_id(name, value, index)
-        shown = (plain or "") if told is None else _escaped(str(told))
-        yield _Argument(name, value, shown, plain)
+        found.append((name, (plain or "") if own is None else _escaped(str(own)), plain))
+    return found
+
+
+def _index_of(values: Sequence[object], rows: object) -> int | None:
+    """Return the place of a row with these very values."""
+    for index, row in enumerate(rows if isinstance(rows, (list, tuple)) else ()):
+        if isinstance(row, _PARAMETER_SET):
+            found = row.values
+        else:
+            several = len(values) > 1 and isinstance(row, (list, tuple))
+            found = row if several else (row,)
+        if list(map(id, found)) == list(map(id, values)):
+            return index
+    return None
 
 
 def _plain_id(name: str, value: object, index: int | None) -> str | None:

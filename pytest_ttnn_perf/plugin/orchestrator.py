@@ -26,13 +26,8 @@ from pytest_ttnn_perf.core.options import option_of
 from pytest_ttnn_perf.core.text import inert
 from pytest_ttnn_perf.gate.confirm import suspects
 from pytest_ttnn_perf.machine.chips import ChipWatch
-from pytest_ttnn_perf.plugin.activation import (
-    distribution_of,
-    errors_end_pytest,
-    leave_undistributed,
-)
+from pytest_ttnn_perf.plugin.activation import distribution_of, leave_undistributed
 from pytest_ttnn_perf.plugin.emit import (
-    FAILED,
     Emitter,
     fail_report,
     identities_among,
@@ -59,17 +54,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.report.tables import Block
 
 
-def add_properties(report: pytest.TestReport, run: RunReport) -> None:
-    """Add the metrics of a judged test to its report, for JUnit.
-
-    To that of the call, which others read, and to that of the teardown, which pytest's own report
-    takes them from.
-    """
-    if hasattr(report, "context"):  # of a subtest
-        return
-    report.user_properties += run.junit_properties(report.nodeid)
-
-
 class Relay:
     """Emits the reports of workers; those of suspects after their confirm passes.
 
@@ -84,7 +68,8 @@ class Relay:
         self.ended_by: BaseException | None = None
         self._collected = False
         self._measured: frozenset[str] | None = None
-        self._held: dict[str, list[pytest.TestReport]] = {}
+        #: The reports of suspects.
+        self.held: dict[str, list[pytest.TestReport]] = {}
         self._phases: dict[str, list[str]] = {}
         self._locations: dict[str, Any] = {}
         #: Tests that were stopped to be run apart, and the phases of theirs that were emitted.
@@ -104,20 +89,12 @@ class Relay:
         why = self.session.shouldfail or self.session.shouldstop
         return str(why) if why else None
 
-    @property
-    def held(self) -> tuple[str, ...]:
-        return tuple(self._held)
-
     def receive(self, message: Message) -> None:
         """Take in one message of a worker, or how it fares.
 
         Raises:
             DecodeError: it carries a report that is none.
         """
-        if message.kind == "waiting":
-            self.emitter.waiting(message["tests"], message["seconds"])
-            return
-        self.emitter.clear()
         if message.kind in self._handlers:
             self._handlers[message.kind](message)
 
@@ -130,7 +107,7 @@ class Relay:
     def _finish(self, message: Message) -> None:
         if message["apart"]:
             self._stopped[message.test] = tuple(self._phases.get(message.test, ()))
-        elif message.test not in self._held:
+        elif message.test not in self.held:
             self._hook.pytest_runtest_logfinish(nodeid=message.test, location=message["location"])
 
     def _lose_worker(self, loss: Message) -> None:
@@ -152,15 +129,12 @@ class Relay:
                 self._lose(test, why or "ended before this test could run", "")
 
     def release(self) -> None:
-        self.emitter.clear()
-        # --stepwise goes on from the last failure that it sees: that must be the first there is.
-        backwards = self.session.config.getoption("stepwise", default=False)
-        while self._held:
-            test = next(reversed(self._held) if backwards else iter(self._held))
+        while self.held:
+            test = next(iter(self.held))
             judged = self.gate.judged(test)
             text = self.run.failure(judged) if judged else None
             self.emitter.name_file_of(test)
-            for report in self._held.pop(test):
+            for report in self.held.pop(test):
                 if text is not None and report.when == "call" and report.passed:
                     fail_report(report, text)
                 self._emit(report)
@@ -215,7 +189,7 @@ class Relay:
 
     def _judge(self, report: pytest.TestReport, observed: dict[str, object]) -> None:
         test = report.nodeid
-        self._held.pop(test, None)  # a test that is run again counts as it ends
+        self.held.pop(test, None)  # a test that is run again counts as it ends
         try:
             judged = self.gate.judge(test, observed)
         except TtnnPerfError as error:
@@ -228,9 +202,9 @@ class Relay:
         again, suspected = self.gate.in_question(test), suspects(judged)
         # A suspect waits for the others even if it is not measured again: all may have slowed.
         if report.passed and (again or suspected):
-            self._held[test] = []
+            self.held[test] = []
             if again and suspected:
-                self.emitter.progress(suspicion_line(judged.observation.test, suspected))
+                self.emitter.print_line(suspicion_line(judged.observation.test, suspected))
             return
         text = self.run.failure(judged)
         # Not one of pytest-rerunfailures, which is neither: the test goes on.
@@ -240,10 +214,12 @@ class Relay:
     def _emit(self, report: pytest.TestReport) -> None:
         if report.passed and report.when in self._stopped.get(report.nodeid, ()):
             return  # its set-up was told before the test was stopped
-        if report.nodeid in self._held:
-            self._held[report.nodeid].append(report)
+        if report.nodeid in self.held:
+            self.held[report.nodeid].append(report)
         else:
-            add_properties(report, self.run)
+            if not hasattr(report, "context"):  # of a subtest
+                # Others read them from the call, pytest's own JUnit report from the teardown.
+                report.user_properties += self.run.junit_properties(report.nodeid)
             self._hook.pytest_runtest_logreport(report=report)
 
     def _is_measured(self, test: str) -> bool:
@@ -257,8 +233,7 @@ class Relay:
         location = self._locations.get(test)
         if location is None:  # what its id alone says
             file, _, name = test.partition("::")
-            words, bracket, parameters = name.partition("[")  # parameters may hold anything
-            location = file, None, words.replace("::", ".") + bracket + parameters
+            location = file, None, name.replace("::", ".")
         if self.gate.judged(test) is None and self._is_measured(test):
             self.gate.record_lost(test, why, place_in_code(location))
         seen = self._phases.get(test)
@@ -271,27 +246,24 @@ class Relay:
         self._emit(report)
         if failed != "teardown":
             self._emit(pytest.TestReport(test, location, {}, "passed", None, "teardown"))
-        if test not in self._held:
+        if test not in self.held:
             self._hook.pytest_runtest_logfinish(nodeid=test, location=location)
 
     def _stop(self, message: Message) -> None:
-        if self.stop is None and self.ended_by is None:
-            self.ended_by = self._ended_by(message)
-
-    def _ended_by(self, message: Message) -> BaseException:
+        if self.stop is not None or self.ended_by is not None:
+            return
         text, code = message["text"], message["code"]
         if message["cause"] == "refused":
-            return pytest.UsageError(text)
-        if message["cause"] == "broke":
+            self.ended_by = pytest.UsageError(text)
+        elif message["cause"] == "broke":
             self.emitter.internal_error(text)
             why = "ttnn-perf: internal error of a worker"
-            return pytest.exit.Exception(why, returncode=pytest.ExitCode.INTERNAL_ERROR)
-        if code is not None:
-            return pytest.exit.Exception(text, returncode=code)
-        if text.startswith(FAILED):
-            self.session.shouldfail = text.removeprefix(FAILED)
-            return self.session.Failed(self.session.shouldfail)
-        return self.session.Interrupted(text)
+            code = pytest.ExitCode.INTERNAL_ERROR
+            self.ended_by = pytest.exit.Exception(why, returncode=code)
+        elif code is not None:
+            self.ended_by = pytest.exit.Exception(text, returncode=code)
+        else:
+            self.ended_by = self.session.Interrupted(text)
 
 
 _UNMEASURED: Final = "the run stopped before it was measured again"
@@ -311,8 +283,7 @@ class Orchestrator:
         self.processes = distribution_of(config.option)
         count = getattr(config.option, "numprocesses", None)
         try:
-            with errors_end_pytest():
-                check_chips(os.environ, processes=count if isinstance(count, int) else 0)
+            check_chips(os.environ, processes=count if isinstance(count, int) else 0)
         except TtnnPerfError as error:
             raise pytest.UsageError(str(error)) from error
         if self.processes and self.run.gate.settings.required:
@@ -358,13 +329,13 @@ class Orchestrator:
         relay.close()
 
     def _pass_over(self, session: pytest.Session, relay: Relay) -> None:
-        config, emitter = session.config, relay.emitter
+        config = session.config
         workers = Workers(
             self.run.gate.settings,
             arguments=lambda folder: _arguments(config, folder),
             cwd=config.invocation_params.dir,
             folder=self.run.gate.passes_folder,
-            print_line=emitter.progress,
+            print_line=relay.emitter.print_line,
             profiler=self.profiler,
             shown=config.getoption("capture") != "fd" or live_logs(config) is not None,
         )
@@ -386,18 +357,11 @@ class Orchestrator:
             if not (relay.stop or relay.ended_by or first.stopped):
                 shifted = self.run.gate.assess_machine()
                 if shifted is not None:
-                    emitter.print_line("ttnn-perf: " + shift_line(shifted))
-                run_confirm_passes(
-                    self.run.gate,
-                    relay.held,
-                    workers,
-                    progress=emitter.progress,
-                    first_pass_s=first_pass_s,
-                )
+                    workers.print_line("ttnn-perf: " + shift_line(shifted))
+                run_confirm_passes(self.run.gate, [*relay.held], workers, first_pass_s=first_pass_s)
         finally:
-            emitter.clear()
             # Also after Ctrl-C: the record tells what was measured and what was not.
-            for test in relay.held:
+            for test in [*relay.held]:
                 if self.run.gate.in_question(test):
                     self.run.gate.cannot_confirm(test, _UNMEASURED)
 
@@ -681,8 +645,8 @@ class InlineJudge:
             self._judge(observed, report)
         elif report.when == "teardown" and report.failed:
             self.run.gate.withdraw(report.nodeid)
-        if report.when != "setup" or observed is not None:
-            add_properties(report, self.run)
+        if not hasattr(report, "context") and (report.when != "setup" or observed is not None):
+            report.user_properties += self.run.junit_properties(report.nodeid)
         return report
 
     def _judge(self, observed: dict[str, object], report: pytest.TestReport) -> None:

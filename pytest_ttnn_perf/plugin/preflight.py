@@ -50,24 +50,22 @@ class ProfilerChoice(Struct, frozen=True):
 def choose(asked: ProfilerKind, build: Build, environment: Mapping[str, str]) -> ProfilerChoice:
     if asked is ProfilerKind.OFF:
         return ProfilerChoice(asked, "as asked")
-    why_not = _why_not(build, environment)
-    if why_not is not None and asked is ProfilerKind.AUTO:
-        guessed = build.problem is not None and not is_simulated(environment)
-        return ProfilerChoice(ProfilerKind.OFF, why_not, guessed=guessed)
+    why_not, without = _why_not(build, environment), f"ttnn {build.version} is built without Tracy"
+    if asked is ProfilerKind.AUTO:
+        if why_not is not None:
+            guessed = build.problem is not None and not is_simulated(environment)
+            return ProfilerChoice(ProfilerKind.OFF, why_not, guessed=guessed)
+        if build.tracy:
+            return ProfilerChoice(ProfilerKind.DEVICE, f"ttnn {build.version} is Tracy-enabled")
+        return ProfilerChoice(ProfilerKind.REALTIME, without)
     if why_not is not None:
-        message = f"--ttnn-perf-profiler {asked.value}: {why_not}; use auto, or off"
+        why_not += "; use auto, or off"
+    elif asked in OWN_PASS and not build.tracy:
+        why_not = f"{without}; use realtime, or a Tracy-enabled build"
+    if why_not is not None:
+        message = f"--ttnn-perf-profiler {asked.value}: {why_not}"
         raise UsageError(message)
-    if asked in OWN_PASS and not build.tracy:
-        message = (
-            f"--ttnn-perf-profiler {asked.value}: ttnn {build.version} is built without Tracy; use "
-            "realtime, or a Tracy-enabled build"
-        )
-        raise UsageError(message)
-    if asked is not ProfilerKind.AUTO:
-        return ProfilerChoice(asked, "as asked")
-    if build.tracy:
-        return ProfilerChoice(ProfilerKind.DEVICE, f"ttnn {build.version} is Tracy-enabled")
-    return ProfilerChoice(ProfilerKind.REALTIME, f"ttnn {build.version} is built without Tracy")
+    return ProfilerChoice(asked, "as asked")
 
 
 def restrict_to_passes(
@@ -118,14 +116,12 @@ def check_paths(settings: Settings) -> None:
     if settings.replay is not None and not settings.replay.is_dir():
         found = "a file" if settings.replay.exists() else "nothing"
         raise InputError(settings.replay, f"expected a folder of recorded artifacts, found {found}")
-    _check_places(settings)
-
-
-def _check_places(settings: Settings) -> None:
     folders = {"of baselines": settings.baselines, "for benchmark results": settings.benchmark_json}
     for what, folder in folders.items():
         if folder is not None and folder.exists() and not folder.is_dir():
             raise InputError(folder, f"expected a folder {what}, found a file")
+    written = [settings.artifacts, settings.benchmark_json]
+    written += [settings.baselines] if settings.update is not None else []
     files = {
         "the run record": settings.json,
         "the report": settings.markdown,
@@ -133,14 +129,12 @@ def _check_places(settings: Settings) -> None:
         "the code quality report": settings.gitlab,
     }
     for what, file in files.items():
-        if file is not None and file.is_dir():
-            raise InputError(file, f"expected a file for {what}, found a folder")
-    written = [settings.artifacts, settings.benchmark_json]
-    written += [settings.baselines] if settings.update is not None else []
-    written += [file.parent for file in files.values() if file is not None]
-    for folder in written:
-        if folder is not None:
-            check_writable(folder)
+        if file is not None:
+            if file.is_dir():
+                raise InputError(file, f"expected a file for {what}, found a folder")
+            written.append(file.parent)
+    for folder in filter(None, written):
+        check_writable(folder)
 
 
 def choose_profiler(settings: Settings, environment: Mapping[str, str]) -> ProfilerChoice:
@@ -157,9 +151,8 @@ def choose_profiler(settings: Settings, environment: Mapping[str, str]) -> Profi
         if in_the_way:
             message = "; ".join(map(str, in_the_way))
             raise UsageError(message)
-    if settings.profiler is ProfilerKind.OFF or found.version is None:
-        return choose(settings.profiler, found, environment)
-    if not has_devices(environment):  # whatever this build could do, it has nothing to profile
+    # Whatever this build could do, without devices it has nothing to profile.
+    if settings.profiler is ProfilerKind.OFF or not has_devices(environment):
         return choose(settings.profiler, found, environment)
     from pytest_ttnn_perf.machine.inspection import preflight
 
@@ -190,10 +183,7 @@ def check_untouched(touched: ChipWatch, environment: Mapping[str, str]) -> None:
 
 
 def take_share(environment: MutableMapping[str, str], shared: Path) -> tuple[Path, Lease | None]:
-    """Make an xdist process' folder, and take a chip if any.
-
-    The chip is its own for as long as the lease is kept.
-    """
+    """Make an xdist process' folder, and take a chip if any."""
     from pytest_ttnn_perf.machine.environment import move_folders
 
     own = shared / environment.get("PYTEST_XDIST_WORKER", str(os.getpid()))

@@ -71,14 +71,7 @@ def is_marked(item: pytest.Item) -> bool:
 
 
 def _has_marker(item: pytest.Item, names: Sequence[str]) -> bool:
-    """Return whether a test has a marker; ``get_closest_marker`` costs more."""
-    node: pytest.Item | pytest.Collector | None = item
-    while node is not None:
-        for marker in node.own_markers:
-            if marker.name in names:
-                return True
-        node = node.parent
-    return False
+    return any(marker.name in names for marker in item.iter_markers())
 
 
 def is_measured(item: pytest.Item, settings: Settings) -> bool:
@@ -97,8 +90,7 @@ def is_parametrised(item: pytest.Item) -> bool:
 def who_asked(item: pytest.Item, settings: Settings) -> Requester | None:
     if is_marked(item) or NAME in getattr(item, "fixturenames", ()):
         return Requester.TEST
-    marked = any(item.get_closest_marker(name) for name in settings.markers)
-    return Requester.PROJECT if marked else None
+    return Requester.PROJECT if _has_marker(item, settings.markers) else None
 
 
 def test_settings(item: pytest.Item, settings: Settings) -> TestSettings:
@@ -110,7 +102,9 @@ def test_settings(item: pytest.Item, settings: Settings) -> TestSettings:
 
 def _read(item: pytest.Item, settings: Settings) -> TestSettings:
     asked: dict[str, Any] = {}
-    for marker in _nearest_first(item):
+    # pytest lists a function's own marks before those that its parameters brought along.
+    of_parameters = getattr(getattr(item, "callspec", None), "marks", ())
+    for marker in sorted(item.iter_markers(NAME), key=lambda mark: mark not in of_parameters):
         if marker.args:
             message = f"{item.nodeid}: @pytest.mark.{NAME} takes keywords only, found {marker.args}"
             raise pytest.UsageError(message)
@@ -123,11 +117,6 @@ def _read(item: pytest.Item, settings: Settings) -> TestSettings:
         )
         message += did_you_mean(unknown[0], _MARKER_READERS) if len(unknown) == 1 else ""
         raise pytest.UsageError(message)
-    defaults: dict[str, Any] = {
-        "warmup": settings.warmup,
-        "iterations": settings.iterations,
-        "pcc": settings.pcc,
-    }
     try:
         read = {name: _MARKER_READERS[name](name, value) for name, value in asked.items()}
     except UsageError as error:
@@ -137,17 +126,8 @@ def _read(item: pytest.Item, settings: Settings) -> TestSettings:
         from pytest_ttnn_perf.plugin.sweeps import with_point
 
         read = with_point(item, read)
+    defaults = {name: getattr(settings, name) for name in ("warmup", "iterations", "pcc")}
     return TestSettings(**{**defaults, **read})
-
-
-def _nearest_first(item: pytest.Item) -> list[pytest.Mark]:
-    """Return the markers, those of a parameter set first.
-
-    pytest lists a function's own marks before those that its parameters brought along.
-    """
-    markers = list(item.iter_markers(NAME))
-    of_parameters = getattr(getattr(item, "callspec", None), "marks", ())
-    return sorted(markers, key=lambda marker: marker not in of_parameters)
 
 
 def _refuse(name: str, expected: str, found: object) -> UsageError:

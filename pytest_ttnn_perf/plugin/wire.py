@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from msgspec import Meta, Struct, ValidationError, convert
+from msgspec import Struct, ValidationError, convert
 
 from pytest_ttnn_perf.core.assignment import Assignment
 from pytest_ttnn_perf.core.codec import decode
-from pytest_ttnn_perf.core.errors import DecodeError, InputError
+from pytest_ttnn_perf.core.errors import DecodeError
 from pytest_ttnn_perf.core.files import read_json
 from pytest_ttnn_perf.machine.processes import CHANNEL, Channel, die_with_parent
 
@@ -30,11 +30,8 @@ APART: Final = "ttnn_perf_apart"
 #: The phases of a test, as pytest names them.
 PHASES: Final = ("setup", "call", "teardown")
 
-#: No exit code and no line of a file is larger: what is fits no C integer, and no pytest.
-Whole = Annotated[int, Meta(ge=-(2**31) + 1, le=2**31 - 1)]
 #: Where a test is written, as pytest has it: file, line and name.
-Place = tuple[str, Whole | None, str]
-Word = Annotated[str, Meta(pattern=r"\A[^\0]*\Z")]
+Place = tuple[str, int | None, str]
 
 #: What each kind of message holds. Tests can write into the stream of their worker.
 _KINDS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -44,14 +41,14 @@ _KINDS: Final[Mapping[str, Mapping[str, Any]]] = {
     # those that are points of a sweep: one whose process dies cannot say so.
     "collected": {
         "tests": list[str], "measured": list[str] | None, "deselected": list[str],
-        "lines": list[str], "baselines": str | None, "confirm": Whole | None, "root": str | None,
+        "baselines": str | None, "confirm": int | None, "root": str | None,
         "identities": dict[str, str], "points": dict[str, Any],
     },
     "started": {"test": str, "location": Place},
     # The end of a test's phase, or a file without tests.
     "reported": {"report": dict[str, Any]},
     "warned": {
-        "text": str, "category": Word, "filename": Word, "line": Whole, "when": str, "test": str,
+        "text": str, "category": str, "filename": str, "line": int, "when": str, "test": str,
         "location": Place | None,
     },
     # A device is opened; from now on its chips are this worker's.
@@ -62,12 +59,12 @@ _KINDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "finished": {"test": str, "location": Place, "apart": bool},
     # A mistake of the user's, an internal error of pytest, or a test or plugin ended the session.
     "stopped": {
-        "cause": Literal["refused", "broke", "ended"], "text": str, "code": Whole | None,
+        "cause": Literal["refused", "broke", "ended"], "text": str, "code": int | None,
     },
     # Modules of another version than the tested one, with their files.
     "strayed": {"modules": list[Any]},
     # The last message of a worker that came to its end.
-    "ended": {"status": Whole},
+    "ended": {"status": int},
 }  # fmt: skip
 
 
@@ -146,11 +143,7 @@ def take_link(environment: MutableMapping[str, str]) -> OrchestratorLink | None:
     assignment = read_assignment(file)
     if assignment.batch:
         return OrchestratorLink(file, assignment, None)
-    try:
-        channel = Channel(int(descriptor), in_turn=assignment.shown)
-    except (OSError, ValueError, OverflowError) as cause:
-        problem = f"its channel {descriptor} is not open; unset {ASSIGNMENT}"
-        raise InputError(file, f"{problem}, which only a worker is given") from cause
+    channel = Channel(int(descriptor), in_turn=assignment.shown)
     return OrchestratorLink(file, assignment, channel)
 
 

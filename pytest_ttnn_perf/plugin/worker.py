@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import json
 import os
 import sys
 import threading
@@ -14,7 +13,6 @@ from time import perf_counter_ns, time
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from _pytest.capture import FDCapture
 from _pytest.config import create_terminal_writer
 from msgspec.structs import replace
 
@@ -25,14 +23,12 @@ from pytest_ttnn_perf.core.observation import Observation
 from pytest_ttnn_perf.core.settings import ProfilerKind
 from pytest_ttnn_perf.core.text import text_of
 from pytest_ttnn_perf.machine.environment import on_this_host
-from pytest_ttnn_perf.machine.processes import CAPTURED, Interrupts, show_stacks_on_request
+from pytest_ttnn_perf.machine.processes import Interrupts, show_stacks_on_request
 from pytest_ttnn_perf.machine.ttnn import error_text
 from pytest_ttnn_perf.measure.timing import turn_in
-from pytest_ttnn_perf.plugin import BEGAN, INSTRUMENTS, OBSERVER, OUT_OF_MEMORY, TURN, observer_for
+from pytest_ttnn_perf.plugin import OBSERVER, OUT_OF_MEMORY, observer_for
 from pytest_ttnn_perf.plugin.activation import leave_undistributed
 from pytest_ttnn_perf.plugin.emit import (
-    FAILED,
-    SHOWN,
     identities_among,
     live_logs,
     place_in_code,
@@ -50,46 +46,13 @@ from pytest_ttnn_perf.plugin.wire import APART, IDENTITY, OBSERVATION, PHASES
 
 if TYPE_CHECKING:
     import warnings
-    from collections.abc import Generator, Sequence
+    from collections.abc import Collection, Generator, Sequence
 
-    from pytest_ttnn_perf.core.assignment import Assignment, ComparedVersions
+    from pytest_ttnn_perf.core.assignment import Assignment
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.measure.helpers import HelperFinder, SelfProfilingWatch
     from pytest_ttnn_perf.measure.instruments import Instruments
     from pytest_ttnn_perf.measure.observer import Observer
     from pytest_ttnn_perf.plugin.wire import OrchestratorLink
-
-
-def keep_captured(config: pytest.Config, folder: Path) -> None:
-    """Let pytest capture into files of ``folder``, which outlive this process.
-
-    It captures into files without a name, and what lies there ends with the process: what a
-    simulator says before it aborts, say. Not what a test captures itself, with ``capfd``.
-    """
-    manager: Any = config.pluginmanager.get_plugin("capturemanager")
-    captures = getattr(manager, "_global_capturing", None)
-    for name, file in CAPTURED.items():
-        stream = getattr(captures, name.removeprefix("std"), None)
-        if isinstance(stream, FDCapture):
-            with suppress(OSError):  # a full disk: captured as ever
-                _capture_into(stream, folder / file)
-
-
-def _capture_into(stream: FDCapture, file: Path) -> None:
-    """Replace the unnamed file by a named one, under the same descriptors."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    unnamed = stream.tmpfile.fileno()
-    captured = os.pread(unnamed, os.fstat(unnamed).st_size, 0)
-    named = os.open(file, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        os.write(named, captured)
-        capturing = os.path.sameopenfile(unnamed, stream.targetfd)
-        os.dup2(named, unnamed, inheritable=False)
-        if capturing:
-            os.dup2(named, stream.targetfd)
-    finally:
-        os.close(named)
 
 
 #: What needs no variables in the environment of the process.
@@ -103,40 +66,49 @@ class Worker:
     """Measures the tests of one process; it judges nothing.
 
     ``interrupts`` are held from the end of a measured call until its report is sent; None where
-    nothing is sent. ``is_apart``: this is another process than the one that the user started.
+    nothing is sent. ``own`` is the folder of one that has a share of the assigned tests.
     """
 
     def __init__(
-        self, settings: Settings, interrupts: Interrupts | None = None, *, is_apart: bool = False
+        self,
+        settings: Settings,
+        instruments: Instruments,
+        assignment: Assignment | None = None,
+        interrupts: Interrupts | None = None,
+        own: Path | None = None,
     ) -> None:
-        self.settings, self.interrupts, self.is_apart = settings, interrupts, is_apart
+        from pytest_ttnn_perf.measure.helpers import HelperFinder, SelfProfilingWatch
+
+        self.settings, self.instruments, self.interrupts = settings, instruments, interrupts
+        #: Where several processes measure at once: the turn that each timed section waits for.
+        self.turn = turn_in(assignment.folder) if assignment is not None and own else None
+        versions = assignment.versions if assignment else None
+        self.receipts = versions is not None and versions.receipts
+        self.began_s = 0.0
         self.running: pytest.Item | None = None
         #: The error of a subtest of the running test, whose own call passes even so.
         self.failed_subtest: str | None = None
         self.printed = ""
         #: Observes the helpers that tests call; None where that is not wanted.
-        self.helpers: HelperFinder | None = None
-        #: Watches the processes that tests start.
-        self.watch: SelfProfilingWatch | None = None
+        self.helpers = HelperFinder() if settings.observe else None
         #: The tests that are known to start a profiled process of their own.
-        self.apart: frozenset[str] = frozenset()
-
-    def watch_tests(
-        self, instruments: Instruments, assignment: Assignment | None, *, beside_others: bool
-    ) -> None:
-        from pytest_ttnn_perf.measure.helpers import HelperFinder, SelfProfilingWatch
-
-        self.helpers = HelperFinder() if self.settings.observe else None
+        self.apart: Collection[str] = ()
         if assignment is not None and assignment.alone:  # what it opens is its own affair
             self.watch = SelfProfilingWatch(lambda: False)
             return
-        self.apart = frozenset(assignment.apart) if assignment else frozenset()
+        self.apart = frozenset(assignment.apart) if assignment else ()
         self.watch = SelfProfilingWatch(
             lambda: instruments.has_opened_device,
             profiled=assignment is not None and assignment.profiler not in _UNPROFILED,
-            beside_others=beside_others,
+            beside_others=own is not None,
             elsewhere=assignment is not None,
         )
+
+    def equip(self, observer: Observer) -> None:
+        observer.instruments, observer.began_s = self.instruments, self.began_s
+        observer.turn = self.turn or observer.turn
+        if self.receipts:  # it is recorded how times are taken
+            observer.conditions = {}
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -154,18 +126,15 @@ class Worker:
         """Start anew: a rerun must not add to earlier observations."""
         __tracebackhide__ = True
         watch = self.watch
-        if watch is not None:
-            watch.stopped = False
-            if item.nodeid in self.apart and watch.can_stop and watch.must_not_profile:
-                watch.stop()  # another worker is going to run it
-        item.stash[BEGAN] = time()
-        if OBSERVER in item.stash:
-            del item.stash[OBSERVER]
-        if OUT_OF_MEMORY in item.stash:
-            del item.stash[OUT_OF_MEMORY]
-        instruments = item.config.stash.get(INSTRUMENTS, None)
-        if instruments is not None:
-            instruments.begin(item.nodeid)
+        watch.stopped = False
+        if item.nodeid in self.apart and watch.can_stop and watch.must_not_profile:
+            watch.stop()  # another worker is going to run it
+        self.began_s = time()
+        keys: tuple[pytest.StashKey[Any], ...] = (OBSERVER, OUT_OF_MEMORY)
+        for key in keys:
+            if key in item.stash:
+                del item.stash[key]
+        self.instruments.begin(item.nodeid)
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
@@ -182,10 +151,10 @@ class Worker:
         began_s = time()
         try:
             with observer.turn if observer and whole else _NOTHING, self._kept_output(item):
-                if observer is not None and self.helpers is not None:
-                    self.helpers.begin(observer)
-                if observer is not None and self.watch is not None:
+                if observer is not None:
                     self.watch.begin(observer)
+                    if self.helpers is not None:
+                        self.helpers.begin(observer)
                 start = perf_counter_ns()
                 result = yield
                 elapsed_ns = perf_counter_ns() - start
@@ -207,8 +176,7 @@ class Worker:
     def _end_observing(self, observer: Observer | None, began_s: float) -> None:
         if observer is None:
             return
-        if self.watch is not None:
-            self.watch.end()
+        self.watch.end()
         try:
             if observer.profiles_itself:
                 observer.attach_reports_since(began_s)
@@ -259,9 +227,10 @@ class Worker:
         which says so: it must not vanish from the record.
         """
         report = yield
-        if call.when == "setup" and is_measured(item, self.settings):
+        error, measured = call.excinfo, is_measured(item, self.settings)
+        if call.when == "setup" and measured:
             self._identify(item, report)
-        if self.watch is not None and self.watch.stopped and call.when != "teardown":
+        if self.watch.stopped and call.when != "teardown":
             return _left_to_another(report)
         if call.when != "teardown" and OUT_OF_MEMORY in item.stash:
             self._identify(item, report)
@@ -270,42 +239,28 @@ class Worker:
             self._attach_observed(item, report, replace(seen, raised=None, out_of_memory=why))
             return report
         observer = item.stash.get(OBSERVER, None)
-        if observer is None and call.excinfo is None and report.passed:
-            return report
-        if call.excinfo is not None and call.excinfo.typename == "BdbQuit" and self.is_apart:
-            # It quits at once: there is nobody to talk to.
+        in_worker = item.config.pluginmanager.has_plugin("ttnn_perf_assigned")
+        if in_worker and error is not None and error.typename == "BdbQuit":  # nobody to talk to
             hint = "a debugger works with --ttnn-perf-isolate inline, or --pdb"
             report.sections.append(("ttnn-perf", hint))
-        if call.when == "setup" and report.failed and is_measured(item, self.settings):
-            raised = f"in its setup: {_raised(call, report)}"
+        if call.when == "setup" and report.failed and measured:
             sweep = test_settings(item, self.settings).sweep
+            raised = f"in its setup: {_raised(call, report)}"
             _attach(report, Observation(item.nodeid, raised=raised, sweep=sweep))
-        if observer is not None:
-            self._attach_call(item, call, report, observer)
-        elif call.when == "call" and self.running is item and report.failed:
-            self.failed_subtest = f"in a subtest: {_raised(call, report)}"
-        return report
-
-    def _attach_call(
-        self,
-        item: pytest.Item,
-        call: pytest.CallInfo[None],
-        report: pytest.TestReport,
-        observer: Observer,
-    ) -> None:
-        if report.failed and call.excinfo is not None:
-            why = observer.instruments.explanation(text_of(call.excinfo.value))
-            report.sections += [("ttnn-perf: memory", why)] if why else []
+        if observer is not None and report.failed and error is not None:
+            why_not = observer.instruments.explanation(text_of(error.value))
+            report.sections += [("ttnn-perf: memory", why_not)] if why_not else []
         if call.when != "call":
-            return
+            return report
         if self.running is item:
             if report.failed:
                 self.failed_subtest = f"in a subtest: {_raised(call, report)}"
-        elif report.outcome != "skipped":
-            raised = _raised(call, report) if report.failed else self.failed_subtest
+        elif observer is not None and report.outcome != "skipped":
+            failed = _raised(call, report) if report.failed else self.failed_subtest
             observer.read_output(report.capstdout + report.capstderr or self.printed)
             self._identify(item, report)
-            self._attach_observed(item, report, checked(observer, raised))
+            self._attach_observed(item, report, checked(observer, failed))
+        return report
 
     def _attach_observed(
         self, item: pytest.Item, report: pytest.TestReport, observation: Observation
@@ -370,33 +325,6 @@ def _uses_fixture(item: pytest.Item) -> bool:
     return NAME in getattr(item, "fixturenames", ())
 
 
-class StrayCheck:
-    """Sends loaded modules of another version, before tests and after them."""
-
-    def __init__(self, link: OrchestratorLink, versions: ComparedVersions) -> None:
-        self.link, self.versions = link, versions
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        stop = self._send_strays(session)
-        if stop is not None:
-            session.shouldstop = stop
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        self._send_strays(session)
-
-    def _send_strays(self, session: pytest.Session) -> str | None:
-        from pytest_ttnn_perf.measure.strays import strays
-
-        ours = (self.link.assignment.folder,)
-        cwd = session.config.invocation_params.dir
-        found = strays(dict(sys.modules), self.versions, cwd=cwd, ours=ours)
-        return (
-            self.link.send("strayed", modules=[list(stray) for stray in found]) if found else None
-        )
-
-
 #: A mistake of the user's, from a process that has a share to pytest-xdist, and so to the worker.
 REFUSED: Final = "ttnn_perf_refused"
 #: Plugins that print, past the terminal reporter, what the orchestrator's session prints as well.
@@ -412,11 +340,7 @@ _ONCE: Final = (
 
 
 class AssignedTests:
-    """A worker's assignment.
-
-    One that has a share in it has a folder of its ``own``, and takes turns with the others in
-    timing.
-    """
+    """A worker's assignment; one that has a share in it has a folder of its ``own``."""
 
     def __init__(self, assignment: Assignment, own: Path | None = None) -> None:
         self.assignment, self.own = assignment, own
@@ -438,8 +362,6 @@ class AssignedTests:
                 setattr(option, name, None)
         if self.assignment.kind is PassKind.CONFIRM and getattr(option, "reruns", None):
             option.reruns = 0
-        if self.own is not None:
-            config.stash[TURN] = turn_in(self.assignment.folder)
         if self.assignment.alone:
             leave_undistributed(option)
 
@@ -460,21 +382,8 @@ class AssignedTests:
             items[:] = [item for item in items if is_measured(item, settings)]
         if self.assignment.tests is not None:
             wanted = frozenset(self.assignment.tests)
-            grouped = getattr(config.option, "loadgroup", False)
             identities = identities_among(items)
-            items[:] = [
-                item
-                for item in items
-                if own_id(item.nodeid, grouped=grouped) in wanted
-                or identities.get(item.nodeid) in wanted
-            ]
-
-
-def own_id(test: str, *, grouped: bool) -> str:
-    """Return a test's id without the group that ``--dist loadgroup`` appends."""
-    end = test.rfind("@")
-    of_group = grouped and end > max(test.rfind("]"), test.rfind("::"))
-    return test[:end] if of_group else test
+            items[:] = [i for i in items if {i.nodeid, identities.get(i.nodeid)} & wanted]
 
 
 class SessionForwarder:
@@ -497,8 +406,6 @@ class SessionForwarder:
         self._sent_collection = False
         #: Whether a phase of the running test has failed.
         self._failed = False
-        #: Whether ids end in the group of a test.
-        self._grouped = False
         #: Tests that were stopped: the rest of them is not sent.
         self._apart: set[str] = set()
 
@@ -506,7 +413,6 @@ class SessionForwarder:
     def pytest_configure(self, config: pytest.Config) -> None:
         """Silence the terminal reporter, and keep it: other plugins talk to it."""
         show_stacks_on_request()
-        keep_captured(config, self.link.assignment.folder)
         reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
         if reporter is None:
             return
@@ -531,7 +437,6 @@ class SessionForwarder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self.session = session
-        self._grouped = getattr(session.config.option, "dist", None) == "loadgroup"
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self) -> Generator[None, object, object]:
@@ -552,14 +457,8 @@ class SessionForwarder:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        config, items = session.config, session.items
-        answers = config.hook.pytest_report_collectionfinish(
-            config=config, start_path=config.invocation_params.dir, items=items
-        )
-        lines: list[str] = []
-        for answer in reversed(answers):
-            lines += [answer] if isinstance(answer, str) else answer
-        settings = settings_of(config)
+        self._send_strays(session)
+        items, settings = session.items, settings_of(session.config)
         measured = [item for item in items if is_measured(item, settings)]
         self.measured = frozenset(item.nodeid for item in measured)
         self.identities |= identities_among(items)
@@ -567,15 +466,10 @@ class SessionForwarder:
         for item in filter(is_parametrised, measured):
             point = test_settings(item, settings).sweep
             points |= {} if point is None else {item.nodeid: encode(point)}
-        self._send(
-            "collected",
-            tests=[item.nodeid for item in items],
+        self._send_collection(
+            [item.nodeid for item in items],
             measured=[item.nodeid for item in measured],
             deselected=self.deselected,
-            lines=lines,
-            baselines=str(settings.baselines),
-            confirm=settings.confirm,
-            root=str(config.rootpath),
             identities=self.identities,
             points=points,
         )
@@ -584,20 +478,21 @@ class SessionForwarder:
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
         if not self._sent_collection:
             self._sent_collection = True
-            assert self.session is not None
-            settings = settings_of(self.session.config)
-            self._send(
-                "collected",
-                tests=[self._id(test) for test in ids],
-                measured=None,
-                deselected=[],
-                lines=[],
-                baselines=str(settings.baselines),
-                confirm=settings.confirm,
-                root=None,
-                identities={},
-                points={},
-            )
+            self._send_collection([*ids])
+
+    def _send_collection(self, tests: list[str], **known: object) -> None:
+        """Send the tests to come; more is not known of distributed ones."""
+        assert self.session is not None
+        settings = settings_of(self.session.config)
+        unknown: dict[str, Any] = {"deselected": [], "identities": {}, "points": {}}
+        self._send(
+            "collected",
+            tests=tests,
+            baselines=str(settings.baselines),
+            confirm=settings.confirm,
+            root=str(self.session.config.rootpath),
+            **{"measured": None, **unknown, **known},
+        )
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:
@@ -612,14 +507,14 @@ class SessionForwarder:
             raise session.Interrupted(session.shouldstop)
 
     def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
-        self._send("started", test=self._id(nodeid), location=location, wait=False)
+        self._send("started", test=nodeid, location=location, wait=False)
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         test = report.nodeid
         if getattr(report, APART, False) and test not in self._apart:
             self._apart.add(test)
-            self._send("finished", test=self._id(test), location=report.location, apart=True)
+            self._send("finished", test=test, location=report.location, apart=True)
         if test in self._apart:
             return
         self._failed = self._failed or report.outcome == "failed"
@@ -640,7 +535,7 @@ class SessionForwarder:
             self._apart.discard(nodeid)
             return
         wait = self._failed or self._is_timed(nodeid)
-        self._send("finished", test=self._id(nodeid), location=location, apart=False, wait=wait)
+        self._send("finished", test=nodeid, location=location, apart=False, wait=wait)
         self._failed = False
 
     def pytest_warning_recorded(
@@ -680,10 +575,22 @@ class SessionForwarder:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         self.interrupts.release()
+        self._send_strays(session)
         enough = session.config.getoption("maxfail")  # failures are counted where all are known
         if session.shouldfail and not (enough and session.testsfailed >= enough):
-            self._stop("ended", FAILED + str(session.shouldfail))
+            self._stop("ended", str(session.shouldfail))
         self._send("ended", status=int(exitstatus))
+
+    def _send_strays(self, session: pytest.Session) -> None:
+        """Send loaded modules of another version, before tests and after them."""
+        assignment, cwd = self.link.assignment, session.config.invocation_params.dir
+        if assignment.versions is not None:
+            from pytest_ttnn_perf.measure.strays import strays
+
+            ours = (assignment.folder,)
+            found = strays(dict(sys.modules), assignment.versions, cwd=cwd, ours=ours)
+            if found:
+                self._send("strayed", modules=[list(stray) for stray in found])
 
     def _serialise(self, report: pytest.CollectReport | pytest.TestReport) -> dict[str, object]:
         assert self.session is not None
@@ -691,18 +598,15 @@ class SessionForwarder:
         data = config.hook.pytest_report_to_serializable(config=config, report=report)
         data.pop("node", None)  # pytest-xdist's, of the process that ran the test
         assert isinstance(data, dict)
-        data["nodeid"] = self._id(data["nodeid"])
-        if isinstance(data.get("longrepr"), str) and not isinstance(report.longrepr, str):
-            data[SHOWN] = True
-        if "user_properties" in data:
-            data["user_properties"] = [(n, _sendable(v)) for n, v in data["user_properties"]]
+        kept = (str, int, float, list, dict)
+        data["user_properties"] = [
+            (name, value if isinstance(value, kept) else text_of(value))
+            for name, value in data.get("user_properties", ())
+        ]
         return data
 
     def _is_timed(self, test: str) -> bool:
         return self.measured is None or test in self.measured
-
-    def _id(self, test: str) -> str:
-        return own_id(test, grouped=True) if self._grouped else test
 
     def _stop(self, cause: str, text: str, code: int | None = None) -> None:
         self._send("stopped", cause=cause, text=text, code=code)
@@ -718,14 +622,3 @@ class SessionForwarder:
         distributing = self.session.config.pluginmanager.get_plugin("dsession")
         if distributing is not None:
             distributing.shouldstop = stop
-
-
-def _sendable(value: object) -> object:
-    """Return a property that JSON keeps as it is, else its text."""
-    try:
-        kept = repr(json.loads(json.dumps(value))) == repr(value)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001 (a class of the user's may raise anything there)
-        kept = False
-    return value if kept else text_of(value)

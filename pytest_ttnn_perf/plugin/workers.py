@@ -27,7 +27,6 @@ from pytest_ttnn_perf.gate.confirm import suspects
 from pytest_ttnn_perf.gate.judging import DeviceResults, unavailable
 from pytest_ttnn_perf.gate.record import ignore_folder
 from pytest_ttnn_perf.machine.processes import (
-    Silence,
     WorkerProcess,
     finds_modules_in,
     free_port,
@@ -135,20 +134,16 @@ class Workers(Struct):
         self._assign(folder, PassKind.DEVICE, None, profiled=True, batch=True)
         # Launchers join the words of what they launch for a shell.
         words = map(shlex.quote, self.arguments(folder))
-        try:
-            with (folder / "worker.log").open("ab") as log:
-                return run_bounded(
-                    [*interpreter(), *launcher, *words],
-                    timeout_s=self.settings.timeout,
-                    stdout=log,
-                    stderr=log,
-                    cwd=self.cwd,
-                    environment=self._environment(folder, profiled=True),
-                    leave_nothing=True,
-                )
-        except OSError as cause:
-            message = f"a worker cannot be started: {cause}"
-            raise UsageError(message) from cause
+        with (folder / "worker.log").open("ab") as log:
+            return run_bounded(
+                [*interpreter(), *launcher, *words],
+                timeout_s=self.settings.timeout,
+                stdout=log,
+                stderr=log,
+                cwd=self.cwd,
+                environment=self._environment(folder, profiled=True),
+                leave_nothing=True,
+            )
 
     def next_folder(self, kind: PassKind) -> Path:
         self.started.append(kind)
@@ -164,6 +159,7 @@ class Workers(Struct):
         **how: bool,
     ) -> None:
         given = self.cwd_on_path
+        off = self.profiler in OWN_PASS and not profiled
         assignment = Assignment(
             kind,
             folder,
@@ -171,10 +167,7 @@ class Workers(Struct):
             # The by-products of the first worker are the user's; not those of a profiled one.
             first=kind not in _WITHOUT_BY_PRODUCTS and set(self.started[:-1]) <= {PassKind.DEVICE},
             cwd_on_path=finds_modules_in(self.cwd) if given is None else given,
-            # What needs a pass of its own is off in others.
-            profiler=self.profiler
-            if profiled or self.profiler not in OWN_PASS
-            else ProfilerKind.OFF,
+            profiler=ProfilerKind.OFF if off else self.profiler,
             versions=self.versions,
             apart=tuple(self.apart),
             **how,
@@ -185,16 +178,14 @@ class Workers(Struct):
     def _environment(
         self, folder: Path, *, profiled: bool, more_room: bool = False
     ) -> dict[str, str]:
+        from pytest_ttnn_perf.machine import environment as machine
+
         environment = dict(self.environment)
         if installed_ttnn().version is not None:
-            from pytest_ttnn_perf.machine.environment import worker_variables
-
-            environment |= worker_variables(self.environment, folder)
+            environment |= machine.worker_variables(self.environment, folder)
         if profiled:
-            from pytest_ttnn_perf.machine.environment import PROGRAM_ROOM, profiler_variables
-
-            more_room = more_room and PROGRAM_ROOM not in environment  # the user's own stays
-            environment |= profiler_variables(self.profiler, folder, more_room=more_room)
+            more_room = more_room and machine.PROGRAM_ROOM not in environment  # the user's stays
+            environment |= machine.profiler_variables(self.profiler, folder, more_room=more_room)
         environment |= {ASSIGNMENT: str(folder / _ASSIGNMENT_FILE), ROLE: WORKER}
         environment.pop("TTNN_PERF_HISTORY", None)  # may hold a password that no test needs
         return environment
@@ -234,12 +225,11 @@ class Workers(Struct):
 class Pass:
     """One pass over tests, in as many workers as it takes.
 
-    As a context it yields their messages, and two of its own: ``waiting`` (tests were silent for
-    some seconds) and ``lost`` (a worker died or hung: it costs the tests it was running, and the
-    rest go on). Tests that start a profiled process of their own come last, each in a worker of
-    its own, unless they are left to another pass (``runs_apart``). Set ``stop``, and no more tests
-    are started; ``damaged``, and the worker is killed. ``stopped`` is why no other worker was
-    started; None if nothing was against it.
+    As a context it yields their messages, and one of its own: ``lost`` (a worker died or hung: it
+    costs the tests it was running, and the rest go on). Tests that start a profiled process come
+    last, each in a worker of its own, unless they are left to another pass (``runs_apart``). Set
+    ``stop``, and no more tests are started; ``damaged``, and the worker is killed. ``stopped`` is
+    why no other worker was started; None if nothing was against it.
     """
 
     def __init__(  # noqa: PLR0913 (four keywords)
@@ -351,13 +341,9 @@ class Pass:
             with child:
                 for document in child.documents(silence_s=self._silence_s):
                     try:
-                        if isinstance(document, Silence):
-                            silence = {"tests": list(self._running), "seconds": float(document)}
-                            yield Message("waiting", silence)
-                        else:
-                            message = self._track(message_of(document))
-                            ended = ended or message.kind == "ended"
-                            yield message
+                        message = self._track(message_of(document))
+                        ended = ended or message.kind == "ended"
+                        yield message
                     except DecodeError:
                         self.damaged = True
                     child.stop, child.damaged = self.stop, child.damaged or self.damaged
@@ -574,7 +560,6 @@ def run_confirm_passes(
     tests: Sequence[str],
     workers: Workers,
     *,
-    progress: Callable[[str, bool], None],
     first_pass_s: float,
 ) -> None:
     """Measure tests again until they are cleared, or as often as set.
@@ -582,7 +567,6 @@ def run_confirm_passes(
     Beside them, controls that were not suspect show what the machine does meanwhile. A shift of
     the environment is believed only if they bear it out; if not, the tests that it had explained
     are measured again as well. What the gate knows of each test is complete afterwards.
-    ``progress`` is called with a line, and whether it is a milestone.
     """
     passes, timeout_s = gate.settings.confirm, gate.settings.timeout
     patience_s = max(_PATIENCE * first_pass_s, _LEAST_PATIENCE_S)
@@ -598,10 +582,12 @@ def run_confirm_passes(
             controls = gate.controls(again, profiled=profiled) if again or alone else ()
             if not (again or controls):
                 continue
-            heading = confirm_heading(len(again), len(controls), number=number, passes=passes)
+            workers.print_line(
+                confirm_heading(len(again), len(controls), number=number, passes=passes)
+            )
             asked = list(dict.fromkeys((*again, *controls)))
             one = Pass(workers, PassKind.CONFIRM, asked, silence_s=silence_s, profiled=profiled)
-            results = _measure_again(one, asked, heading, progress)
+            results = _measure_again(one, asked)
             measured: dict[str, Observation] = {}
             for test, result in results.items():
                 if isinstance(result, Observation):
@@ -609,27 +595,23 @@ def run_confirm_passes(
                 elif test not in controls:
                     gate.cannot_confirm(test, f"confirm pass {number}: {result}")
             for line in _decide(gate, measured, controls, number, profiled=profiled):
-                progress(line, True)  # noqa: FBT003 (a milestone)
+                workers.print_line(line)
             if one.stopped:
-                progress(f"ttnn-perf: a worker {one.stopped}", True)  # noqa: FBT003
+                workers.print_line(f"ttnn-perf: a worker {one.stopped}")
                 return
         if doubted and gate.run.shift is None:
             passes = max(passes, 1 + gate.settings.confirm)
 
 
-def _measure_again(
-    one: Pass, asked: Sequence[str], heading: str, progress: Callable[[str, bool], None]
-) -> dict[str, Observation | str]:
+def _measure_again(one: Pass, asked: Sequence[str]) -> dict[str, Observation | str]:
     results: dict[str, Observation | str] = {}
     trouble = None
-    progress(heading, True)  # noqa: FBT003 (a milestone)
     with one:
         for message in one:
             trouble = trouble_in(message) or trouble
             for test, result in results_in(message):
-                if test in asked and test not in results:
-                    results[test] = result
-                    progress(f"{heading} ({len(results)} of {len(asked)} done)", False)  # noqa: FBT003
+                if test in asked:
+                    results.setdefault(test, result)
     if one.stopped:
         trouble = f"a worker before it {one.stopped}"
     why = trouble or "the test did not run again"

@@ -74,7 +74,6 @@ if TYPE_CHECKING:
 
 #: Back to the first column, and away with what stands in the line.
 _CLEAR: Final = "\r\x1b[2K"
-_UP: Final = "\x1b[A"
 
 
 class LiveLine(Struct):
@@ -82,12 +81,9 @@ class LiveLine(Struct):
 
     stream: TextIO = field(default_factory=lambda: sys.stderr)
     _is_shown: bool = False
-    #: The column of other output in the line above it; None where it stands by itself.
-    _above: int | None = None
 
-    def show(self, text: str, below: int | None = None) -> None:
-        """Show a text, by itself or below other output."""
-        self._is_shown, self._above = True, below
+    def show(self, text: str) -> None:
+        self._is_shown = True
         # One column less: some terminals go to the next line once the last one is written.
         self._write(_CLEAR + cut_end(inert(text), self._width() - 1))
 
@@ -101,7 +97,7 @@ class LiveLine(Struct):
     def clear(self) -> None:
         if self._is_shown:
             self._write(_CLEAR)
-            self._is_shown, self._above = False, None
+            self._is_shown = False
 
     def __enter__(self) -> LiveLine:
         return self
@@ -110,8 +106,6 @@ class LiveLine(Struct):
         self.clear()
 
     def _write(self, text: str) -> None:
-        if self._above is not None:
-            text = f"\n{text}{_UP}\r" + (f"\x1b[{self._above}C" if self._above else "")
         self.stream.write(text)
         self.stream.flush()
 

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.findings import checklist_of
 from tests.behaviour.model import (
     counts_of,
     entry_of,
     failure_of,
     outcomes,
     record_of,
-    stored_metric,
 )
 
 if TYPE_CHECKING:
@@ -86,25 +84,6 @@ def test_limits_are_kept_and_broken_ones_fail(project: Project) -> None:
         assert more == [fix] or sentence.startswith("NO_DATA")
 
 
-def test_broken_limits_are_told_at_the_end_and_all_of_them(project: Project) -> None:
-    write_lines(
-        project,
-        "assert ttnn_perf.check_pcc(up, -up) < -0.99",
-        "ttnn_perf.check_accuracy(top1=0.5, at_least=0.75)",
-        "ttnn_perf.record('latency', 12.5, unit='ms')",
-    )
-
-    ran = project.pytest("--ttnn-perf")
-
-    assert failure_of(ran).splitlines()[:4] == [
-        "REGRESSED: pcc -1 is below its limit 0.99",
-        "REGRESSED: top1 0.5 is below its limit 0.75",
-        "  fix the model, or change the limit in the test; no update accepts this",
-        "NO_BASELINE: latency 12.50 ms has no baseline: the test is new",
-    ]
-    assert "latency" in entry_of(project)["metrics"]
-
-
 def test_errors_of_a_pcc_are_recorded_beside_it_and_not_gated(project: Project) -> None:
     write_lines(
         project,
@@ -124,49 +103,3 @@ def test_errors_of_a_pcc_are_recorded_beside_it_and_not_gated(project: Project) 
         "note test_model.py::test_model: pcc: both sides are constant at 0.0: PCC is 0/0 and 1.0 "
         "by definition"
     ) in ran.text.splitlines()
-
-
-def write_pcc(project: Project, pcc: float) -> None:
-    """Write a test whose PCC is a number."""
-    write_lines(project, f"ttnn_perf.check_accuracy(pcc={pcc!r}, at_least=0.99)")
-
-
-def sessions_of(project: Project) -> list[float]:
-    """Return the PCCs that are stored since the last accept."""
-    stored = stored_metric(project, "pcc")
-    return [session[0] for session in stored["sessions"][stored["since"] :]]
-
-
-GREW = (
-    "test_model.py::test_model: TTP907 pcc-error-grew (warning): pcc 0.998000, baseline 0.999900: "
-    "20 times the error (0.002000 against 0.000100) (limit: 3 times)"
-)
-
-
-def test_a_pcc_that_passes_with_twenty_times_the_error_is_warned_of(project: Project) -> None:
-    write_pcc(project, 0.9999)
-    project.pytest("--ttnn-perf-update=new")
-    write_pcc(project, 0.998)
-
-    ran = project.pytest("--ttnn-perf", "--ttnn-perf-json=run.json")
-
-    assert (ran.code, counts_of(ran)) == (0, "1 passed")
-    assert outcomes(project) == {"pcc": "WITHIN"}
-    first, evidence, fix, see = checklist_of(ran)
-    assert (first, evidence) == (GREW, "    pcc: 20 times")
-    assert fix.endswith('accept it with `--ttnn-perf-update=all --ttnn-perf-reason "why"`.')
-    assert see == "    see: ttnn-perf rules TTP907"
-    assert "checklist: 1 warning" in ran.text
-
-    # The record says it too, and by what is accepted when it is judged.
-    gated = project.cli("gate", "run.json")
-    assert (gated.code, GREW in gated.text) == (0, True)
-
-    # It is accepted with a reason only.
-    project.pytest("--ttnn-perf-update")
-    assert sessions_of(project) == [0.9999]
-    accepted = project.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason", "bfloat8_b")
-    assert counts_of(accepted) == "1 passed"
-    assert sessions_of(project) == [0.998]
-    assert project.stored()["test_model"]["accepted"]["reason"] == "bfloat8_b"
-    assert checklist_of(project.pytest("--ttnn-perf")) == []

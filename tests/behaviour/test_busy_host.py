@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_ttnn_perf.machine.environment import ROOT
 from tests.behaviour.model import outcomes
-from tests.harness.captures import capture, op
 
 if TYPE_CHECKING:
     import pytest
@@ -60,18 +58,3 @@ def test_a_busy_machine_is_told_fails_nothing_and_is_neither_stored_nor_compared
     outcome, reason, facts = told(project)
     assert (outcome, str(reason).startswith(FOUND)) == ("FOUND", True)
     assert (facts["load_1m"], facts["runnable_threads"]) == (99999.0, 9998)
-
-
-def test_a_replay_does_not_ask_this_machine(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project.write(test_model=MEASURED)
-    recorded = project.path / "recorded" / "test_model" / "test_model.csv"
-    recorded.parent.mkdir(parents=True)
-    recorded.write_text(capture(op("Matmul", 5000)))
-    host(project, monkeypatch, "99999.00")
-
-    project.pytest("--ttnn-perf-replay=recorded", "--ttnn-perf-missing=ignore")
-
-    assert told(project)[0] == "NOT_MEASURED"
-    assert "load_1m" not in json.dumps(project.records()[-1]["tests"])

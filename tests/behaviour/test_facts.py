@@ -51,36 +51,6 @@ def test_other_configuration_is_not_comparable_and_names_the_field(
     )
 
 
-def test_last_word_counts_and_is_recorded(project: Project) -> None:
-    project.write(
-        test_model="""
-            def test_model(ttnn_perf):
-                ttnn_perf.record("latency", 12.5, unit="ms")
-                ttnn_perf.facts(level=1, use_trace=True)
-                ttnn_perf.facts(level=2)
-        """
-    )
-
-    project.pytest("--ttnn-perf-update=new")
-
-    assert entry_of(project)["facts"] == {"level": 2, "use_trace": True}
-    assert project.stored()["test_model"]["configuration"] == {"level": 2, "use_trace": True}
-
-
-def test_another_batch_is_no_other_configuration(project: Project) -> None:
-    for batch, option in ((8, "--ttnn-perf-update=new"), (16, "--ttnn-perf")):
-        project.write(
-            test_model=f"""
-                import pytest
-
-                @pytest.mark.ttnn_perf(batch={batch})
-                def test_model(ttnn_perf):
-                    ttnn_perf.record("latency", 12.5, unit="ms")
-            """
-        )
-        assert project.pytest(option).code == 0
-
-
 @pytest.mark.parametrize(("fact", "shown"), [("[1, 2]", "[1, 2]"), ("float('inf')", "inf")])
 def test_fact_that_cannot_be_compared_is_refused(project: Project, fact: str, shown: str) -> None:
     state(project, f"grid={fact}")

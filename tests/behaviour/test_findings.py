@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from tests.behaviour.findings import checklist_of
-from tests.behaviour.model import MODEL, counts_of, entry_of, failure_of
+from tests.behaviour.model import counts_of, entry_of, failure_of
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -27,25 +27,6 @@ def write_pcc(project: Project, call: str) -> None:
 def outcome_of(project: Project, code: str) -> str:
     (found,) = (each for each in entry_of(project)["findings"] if each["code"] == code)
     return str(found["outcome"])
-
-
-def test_a_broken_limit_is_said_once(project: Project) -> None:
-    write_pcc(project, "check_pcc(up, up[::-1])")
-
-    ran = project.pytest("--ttnn-perf")
-
-    assert checklist_of(ran) == []
-    assert failure_of(ran).count("pcc") == 1
-    assert outcome_of(project, "TTP901") == "FOUND"
-
-
-def test_a_pcc_without_a_limit_does_not_pass_unseen(project: Project) -> None:
-    write_pcc(project, 'record("pcc", 0.5, kind="accuracy", better="higher")')
-
-    ran = project.pytest("--ttnn-perf-update=new")
-
-    assert counts_of(ran) == "1 failed"
-    assert failure_of(ran).startswith("TTP901 pcc-below-limit (error): ")
 
 
 def test_a_drop_is_a_verdict_that_can_be_accepted(project: Project) -> None:
@@ -69,27 +50,6 @@ def test_a_drop_is_a_verdict_that_can_be_accepted(project: Project) -> None:
     assert (anew.code, json.loads(anew.text)["findings"]) == (0, [])
     assert counts_of(project.pytest("--ttnn-perf")) == "1 passed"
     assert outcome_of(project, "TTP904") == "CLEAN"
-
-
-def test_a_finding_that_tests_share_is_said_once(project: Project) -> None:
-    project.write(
-        test_model="""
-            import pytest
-
-            @pytest.mark.parametrize("batch", range(5))
-            def test_model(ttnn_perf, batch):
-                ttnn_perf.record("latency", 12.5, unit="ms")
-        """
-    )
-
-    ran = project.pytest("--ttnn-perf-update=new")
-
-    first, where, fix, see = checklist_of(ran)
-    assert first.startswith("5 tests: TTP902 pcc-not-checked (warning): ")
-    assert where == f"    {MODEL}[0], {MODEL}[1], {MODEL}[2] and 2 more"
-    assert fix.startswith("    fix: ")
-    assert see == "    see: ttnn-perf rules TTP902"
-    assert "checklist: 5 warnings" in ran.text
 
 
 def test_a_rule_that_raises_fails_its_test_and_no_other(project: Project) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import failure_of, record_of
+from tests.behaviour.model import record_of
 from tests.harness.captures import capture, op
 
 if TYPE_CHECKING:
@@ -95,37 +95,6 @@ def test_a_test_that_profiles_itself_is_filed_under_the_board_of_the_machine(
     assert said is ("unknown" in key)
 
 
-def test_two_boards_do_not_share_a_baseline(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machine(tmp_path / "a", monkeypatch, "n150")
-    profiling(project, told=WORMHOLE).pytest("--ttnn-perf-update=new")
-    machine(tmp_path / "b", monkeypatch, "n300")
-    ran = project.pytest("--ttnn-perf")
-    assert "NOT_COMPARABLE" in ran.text
-    assert "only on: wormhole_b0-n150-1x1" in failure_of(ran)
-
-
-def test_some_of_the_chips_are_no_known_system(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machine(tmp_path, monkeypatch, *["n300"] * 4)
-    monkeypatch.setenv("TT_VISIBLE_DEVICES", "0")
-    profiling(project).pytest("--ttnn-perf-update=new")
-    assert key_of(project) == "wormhole_b0-unknown-1x1"
-
-
-def test_a_capture_that_was_there_before_may_be_of_any_machine(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machine(tmp_path, monkeypatch, "n150")
-    (project.path / "capture.csv").write_text(capture(op("Matmul", 50_000, WORMHOLE)))
-    project.write(test_model="def test_model(ttnn_perf): ttnn_perf.attach('capture.csv')")
-    ran = project.pytest("--ttnn-perf-update=new")
-    assert key_of(project) == "wormhole_b0-unknown-1x1"
-    assert "board not known" not in ran.text  # it is the same file on every board
-
-
 @pytest.mark.parametrize(
     ("stated", "key"),
     [
@@ -163,17 +132,6 @@ def test_nonsense_is_refused_by_name(project: Project, stated: str, complaint: s
     assert ran.code == 1
     assert complaint in ran.text
     assert not (project.path / "baselines").exists()
-
-
-def test_a_statement_completes_what_a_capture_tells(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machine(tmp_path, monkeypatch)
-    profiling(project, told=WORMHOLE)
-    stated = PROFILING + "        ttnn_perf.hardware(board='t3k', mesh='2x4')\n"
-    project.write(test_model=stated)
-    project.pytest("--ttnn-perf-update=new")
-    assert key_of(project) == "wormhole_b0-t3k-2x4"
 
 
 def test_a_statement_that_a_capture_contradicts_fails_the_test(

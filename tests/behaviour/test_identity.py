@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.model import configure, record_of
-from tests.harness.captures import capture, op
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -61,14 +60,6 @@ def test_a_new_target_keeps_the_baseline(model: Project) -> None:
     assert "pytest 'test_model.py::test_fps[1-170.0]'" in ran.text, "as pytest names it"
     assert "NO_BASELINE" not in ran.text
     assert "orphaned" not in ran.text
-    assert {name.partition("::")[2] for name in record_of(model)["tests"]} == FILED
-
-
-def test_ids_that_a_conftest_renames_give_the_same_identity(model: Project) -> None:
-    model.write(conftest=RENAMING)
-    ran = model.pytest("--ttnn-perf", "-v")
-    assert ran.code == 0, ran.text
-    assert "test_fps[batch_size=1-expected_perf=163.85] PASSED" in ran.text
     assert {name.partition("::")[2] for name in record_of(model)["tests"]} == FILED
 
 
@@ -217,43 +208,3 @@ def test_what_is_left_out_and_what_stays(project: Project, conftest: str) -> Non
     renamed = {"test_words[batch=1-expected=a]", "test_words[batch=1-expected=b]"}
     expected = (IDENTITIES - words) | renamed if conftest else IDENTITIES
     assert set(project.stored()) == expected
-
-
-OPS = """
-    import pytest
-    from pathlib import Path
-
-    @pytest.mark.parametrize("batch, expected_fps", [(8, 100)])
-    def test_ops(ttnn_perf, batch, expected_fps):
-        Path("fresh.csv").write_text(Path("capture.csv").read_text())
-        ttnn_perf.attach("fresh.csv")
-"""
-
-
-def test_an_op_table_moves_with_its_baseline(project: Project) -> None:
-    (project.path / "capture.csv").write_text(capture(op("Matmul", 50_000), op("Softmax", 1000)))
-    configure(project, "identity_ignores = []")
-    project.write(test_model=OPS)
-    assert project.pytest("--ttnn-perf-update=new").code == 0
-    configure(project)
-    (project.path / "capture.csv").write_text(capture(op("Matmul", 90_000), op("Softmax", 1000)))
-    ran = project.pytest("--ttnn-perf", "--ttnn-perf-json", "run.json")
-    assert "Matmul" in ran.text  # the op that did it, by the table that is stored
-    assert project.cli("baseline", "accept", "run.json", "--reason", "why").code == 0
-    assert set(project.stored()) == {"test_ops[8]"}
-    tables = [name for name in project.files() if "/test_model.ops/" in name]
-    assert [name.rpartition("/")[2] for name in tables] == ["test_ops%5B8%5D.csv"]
-    assert project.pytest("--ttnn-perf").code == 0
-
-
-def test_a_replay_finds_what_was_recorded_under_either_name(project: Project) -> None:
-    replayed = OPS.replace('Path("fresh.csv")', "pass  # ").replace("ttnn_perf.attach", "pass  # ")
-    project.write(test_model=replayed)
-    for name in ("test_ops[8]", "test_ops[8-100]"):
-        folder = project.path / name / "test_model"
-        folder.mkdir(parents=True)
-        (folder / f"{name}.csv").write_text(capture(op("Matmul", 50_000)))
-        ran = project.pytest("--ttnn-perf", "--ttnn-perf-replay", name, "--ttnn-perf-missing=warn")
-        assert ran.code == 0, ran.text
-        metrics = record_of(project)["tests"]["test_model.py::test_ops[8]"]["metrics"]
-        assert metrics["device_kernel_time"]["samples"] == [50_000]

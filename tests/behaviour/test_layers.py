@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.measure.pcc import Agreement, Layer, first_below, worst_layer
-from tests.behaviour.model import counts_of, entry_of, failure_of
+from tests.behaviour.model import entry_of, failure_of
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -48,35 +48,6 @@ def test_the_first_bad_layer_is_named_and_the_worst_decides(project: Project) ->
     }  # fmt: skip
     assert recorded["pcc"][0] == recorded["pcc.head"][0] == pytest.approx([0.6])
     assert list(entry["verdicts"]) == ["pcc"]
-
-
-@pytest.mark.parametrize(
-    "limits", ["0.59", "{'head': 0.5, 'layer2': 0.7}"], ids=["one for all", "by name"]
-)
-def test_layers_above_their_limits_pass(project: Project, limits: str) -> None:
-    write(
-        project,
-        f"found = ttnn_perf.check_layers(MODEL, at_least={limits})",
-        "assert found == pytest.approx({'stem': 1, 'layer1': 1, 'layer2': 0.8, 'head': 0.6})",
-    )
-
-    assert counts_of(project.pytest()) == "1 passed"
-    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-ignore=TTP906")
-    assert counts_of(ran) == "1 passed", ran.text
-    assert set(project.stored()["test_model"]["metrics"]) == {"pcc"}
-    assert counts_of(project.pytest("--ttnn-perf", "--ttnn-perf-ignore=TTP906")) == "1 passed"
-
-
-def test_an_output_that_is_not_finite_has_no_pcc(project: Project) -> None:
-    write(project, "ttnn_perf.check_layers({'stem': (up, up), 'norm': (up, holed)}, name='q')")
-
-    ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
-
-    assert failure_of(ran).splitlines()[0] == (
-        "NO_DATA: q is not a finite number: stem 1, norm nan <- first below 0.99; 1 of 2 layers "
-        "below: norm: actual holds 1 NaN and 0 infinite of 4 values, the first (NaN) at [1]: PCC "
-        "does not exist"
-    )
 
 
 FORMS = "a mapping from names to (expected, actual), or (name, expected, actual) each"
@@ -124,9 +95,3 @@ def test_the_sentence_fits_into_a_line(names: tuple[str, str, str], sentence: st
     assert first_below(layers) == sentence
     assert len(sentence) <= 80
     assert worst_layer(layers) is layers[1]
-
-
-def test_a_value_is_never_rounded_up_to_the_limit_that_it_misses() -> None:
-    assert first_below([layer("a", 0.98999999)]) == (
-        "a 0.98999999 <- first below 0.99; 1 of 1 layer below"
-    )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import MODEL, counts_of, entry_of, failure_of, outcomes, refusal_of
+from tests.behaviour.model import MODEL, counts_of, entry_of, failure_of, refusal_of
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -41,17 +41,6 @@ def test_misspelt_keyword_is_refused_with_the_one_that_was_meant(project: Projec
         f"{MODEL}: @pytest.mark.ttnn_perf does not know iteration; it knows {KNOWN}; "
         "did you mean iterations?"
     )
-
-
-def test_mistake_without_the_gate_is_one_line_and_not_our_source(project: Project) -> None:
-    write_marked(project, "iteration=3")
-
-    ran = project.pytest()
-
-    _, _, said = ran.text.partition("___ ERROR at setup of test_model ___\n")
-    message, _, rest = said.partition("\n")
-    assert message.startswith(f"{MODEL}: @pytest.mark.ttnn_perf does not know iteration; ")
-    assert rest.startswith("=== short test summary info ===")
 
 
 @pytest.mark.parametrize(
@@ -116,31 +105,6 @@ def test_nearer_markers_win_keyword_by_keyword(project: Project) -> None:
     assert entry["waived"] == {"TTP102": "function"}
 
 
-@pytest.mark.parametrize(
-    ("keywords", "milliseconds", "outcome"),
-    [
-        ("", 12.625, "WITHIN"),
-        ("", 15, "REGRESSED"),
-        ("tolerance={'latency': 0.25}", 15, "WITHIN"),
-        ("tolerance=0.25", 15, "WITHIN"),
-        ("tolerance=0.25", 16, "REGRESSED"),
-        ("max_regression={'latency': 0.005}", 12.625, "REGRESSED"),
-        ("max_regression=0.005", 12.625, "REGRESSED"),
-        ("max_regression=0.25", 15, "REGRESSED"),
-    ],
-)
-def test_limits_of_the_author(
-    project: Project, keywords: str, milliseconds: float, outcome: str
-) -> None:
-    write_marked(project, keywords)
-    project.pytest("--ttnn-perf-update=new")
-    (project.path / "number").write_text(str(milliseconds))
-
-    project.pytest("--ttnn-perf")
-
-    assert outcomes(project) == {"latency": outcome}
-
-
 @pytest.mark.parametrize("option", ["tolerance", "max_regression", "target"])
 @pytest.mark.parametrize("arguments", ["--ttnn-perf", "--ttnn-perf-update=new"])
 def test_limit_of_a_metric_that_is_not_recorded_fails_the_test(
@@ -155,22 +119,3 @@ def test_limit_of_a_metric_that_is_not_recorded_fails_the_test(
     assert failure_of(ran) == problem
     assert ran.text.splitlines().count(problem) == 1, "told once"
     assert not (project.path / "baselines").exists()
-
-
-@pytest.mark.parametrize(
-    ("target", "shown"),
-    [
-        ("'20.25 ms'", "20.25 ms: reached"),
-        ("'512.5 us'", "512.5 us: not reached"),
-        ("9.875", "9.875 ms: not reached"),
-    ],
-)
-def test_target_is_shown_and_never_fails(project: Project, target: str, shown: str) -> None:
-    write_marked(project, f"target={{'latency': {target}}}")
-
-    ran = project.pytest("--ttnn-perf-update=new")
-
-    assert counts_of(ran) == "1 passed"
-    (line,) = [line for line in ran.text.splitlines() if line.startswith("target ")]
-    now = "12500 us" if "us" in shown else "12.50 ms"
-    assert line == f"target {MODEL}: latency {now}, target {shown}"

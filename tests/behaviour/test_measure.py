@@ -111,19 +111,6 @@ clock = lambda: now[0]
 """
 
 
-def test_synchronisation_is_part_of_the_time_and_setup_is_not(project: Project) -> None:
-    write_body(
-        project,
-        f"{CLOCK}ttnn_perf.measure(advance(5), setup=advance(1000), sync=advance(20), clock=clock)",
-        "warmup=1, iterations=2",
-    )
-
-    project.pytest(*QUIET)
-
-    sim_time = entry_of(project)["metrics"]["sim_time"]
-    assert (sim_time["warmup"], sim_time["samples"]) == ([25], [25, 25])
-
-
 def test_clock_of_a_simulated_device_tells_the_time_on_any_machine(project: Project) -> None:
     body = f"""{CLOCK}
 ttnn_perf.measure(advance(50), clock=clock)
@@ -195,16 +182,6 @@ ttnn_perf.measure(calls.pop, sync=int)
     assert len(entry["metrics"]["wall_time"]["samples"]) == samples
     (verdict,) = entry["verdicts"].values()
     assert verdict["sentence"] == f"nothing was judged: the test raised {entry['raised']}"
-
-
-def test_same_name_twice_is_refused(project: Project) -> None:
-    write_body(project, "ttnn_perf.measure(int, name='prefill')\n" * 2)
-
-    project.pytest(*QUIET)
-
-    assert entry_of(project)["raised"] == (
-        "UsageError: prefill was measured already in this test; give this one a name= of its own"
-    )
 
 
 @pytest.mark.parametrize(

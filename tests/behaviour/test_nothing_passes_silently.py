@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING
 
 from tests.behaviour.model import (
     counts_of,
-    failure_of,
-    metric,
     refusal_of,
-    write_latency,
-    write_model,
 )
 
 if TYPE_CHECKING:
@@ -37,51 +33,6 @@ def test_record_in_which_nothing_is_gated_does_not_pass(project: Project) -> Non
 
     assert ran.code == 1
     assert ran.text.splitlines()[-1].startswith("failed: nothing was gated")
-
-
-def test_percentage_given_as_a_fraction_fails_the_test(project: Project) -> None:
-    project.write(
-        test_model="""
-            import pytest
-
-            @pytest.mark.ttnn_perf(max_regression={'latency': 5})
-            def test_model(ttnn_perf):
-                ttnn_perf.record("latency", 12.5, unit="ms")
-        """
-    )
-
-    ran = project.pytest("--ttnn-perf")
-
-    assert failure_of(ran).splitlines()[0] == (
-        "max_regression latency: expected a fraction below 1 (0.05 is 5 %), found 5"
-    )
-    assert "record it with" not in ran.text
-
-
-def test_baseline_in_the_folder_of_another_key_is_refused(project: Project) -> None:
-    write_latency(project, 12.5)
-    project.pytest("--ttnn-perf-update=new")
-    file = project.baseline()
-    key = file.parent.name
-    file.write_text(file.read_text().replace('"arch": "host"', '"arch": "blackhole"'))
-
-    refused = refusal_of(project.pytest("--ttnn-perf"))
-
-    other = key.replace("host", "blackhole")
-    assert refused == f"{file}: it is for {other} and lies in the folder {key}"
-
-
-def test_gain_that_was_not_stored_is_not_called_accepted(project: Project) -> None:
-    write_model(project, latency=metric(100))
-    project.pytest("--ttnn-perf-update=new")
-    write_model(project, latency=metric(50), other=metric(5))
-
-    ran = project.pytest("--ttnn-perf-update=new")
-
-    rows = [line for line in ran.text.splitlines() if "test_model  latency" in line]
-    assert rows[0].endswith("IMPROVED (provisional)")
-    assert "NO_BASELINE, recorded" in ran.text
-    assert "keep it with: pytest test_model.py::test_model --ttnn-perf-update" in ran.text
 
 
 def test_metric_with_a_baseline_is_gated_whatever_the_run_says(project: Project) -> None:
@@ -133,35 +84,3 @@ def test_closed_pipe_does_not_hide_a_failed_gate(project: Project) -> None:
 
     assert ran.code == 1
     assert ran.errors == ""
-
-
-def test_record_of_a_run_that_stopped_at_a_failure_is_not_complete(project: Project) -> None:
-    project.write(
-        test_model="""
-            def test_measured(ttnn_perf):
-                ttnn_perf.record("latency", 12.5, unit="ms")
-
-            def test_plain():
-                assert False
-
-            def test_never_reached(ttnn_perf):
-                ttnn_perf.record("latency", 12.5, unit="ms")
-        """
-    )
-
-    project.pytest("--ttnn-perf-update=new", "-x", "--ttnn-perf-json=run.json")
-
-    assert json.loads((project.path / "run.json").read_text())["complete"] is False
-    assert project.cli("gate", "run.json").code == 1
-
-
-def test_an_option_after_the_files_is_refused_and_not_ignored(project: Project) -> None:
-    write_latency(project, 12.5)
-
-    ran = project.pytest_process("test_model.py", "--", "--ttnn-perf-all")
-
-    if "file or directory not found: --ttnn-perf-all" not in ran.errors:  # of older pytests
-        assert "--ttnn-perf-all: a conftest loaded the plugin too late, or the option comes" in (
-            ran.text + ran.errors
-        )
-    assert ran.code == 4

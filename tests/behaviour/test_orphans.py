@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import failure_of
-
 if TYPE_CHECKING:
     from tests.harness.project import Project
 
@@ -66,38 +64,6 @@ def test_a_file_or_folder_that_was_collected_whole_counts(changed: Project) -> N
     (changed.path / "other").mkdir()
     (changed.path / "other" / "test_more.py").write_text("def test_more(ttnn_perf): pass")
     assert orphan_lines(changed.pytest("--ttnn-perf", "other").text) == []
-
-
-def test_what_was_recorded_anew_is_no_renaming_any_more(changed: Project) -> None:
-    ran = changed.pytest("--ttnn-perf-update=new")
-    assert orphan_lines(ran.text)[1:3] == [f"  test_model.py::test_a[{n}] is gone" for n in (1, 8)]
-
-
-def test_a_renamed_and_slower_test_is_compared_once_its_baseline_is_renamed(
-    changed: Project,
-) -> None:
-    slower = TESTS.replace("def test_b", "def test_renamed").replace("90.0, 90.1", "900.0, 901.0")
-    changed.write(test_model=slower)
-
-    ran = changed.pytest("--ttnn-perf")
-
-    rename = "ttnn-perf baseline rename test_model.py::test_b test_model.py::test_renamed"
-    assert orphan_lines(ran.text)[1:] == [
-        f"  renamed? test_model.py::test_b to test_model.py::test_renamed: {rename}",
-        "  not renamed? record the new test with --ttnn-perf-update=new",
-    ]
-    assert changed.cli(*rename.split()[1:]).code == 0
-    again = changed.pytest("--ttnn-perf")
-    assert "REGRESSED: latency 900.5 ms, baseline 90.05 ms" in failure_of(again, "test_renamed")
-
-
-def test_two_that_are_equally_near_are_no_guess(changed: Project) -> None:
-    body = '(ttnn_perf):\n        ttnn_perf.record("latency", [90.0, 90.1], unit="ms")\n'
-    assert f"def test_b{body}" in TESTS
-    both = f"def test_x{body}\n    def test_y{body}"
-    changed.write(test_model=TESTS.replace(f"def test_b{body}", both))
-    lines = orphan_lines(changed.pytest("--ttnn-perf").text)
-    assert lines[1] == "  test_model.py::test_b is gone"
 
 
 def test_a_full_run_tells_what_is_gone_and_what_it_became_and_the_commands_resolve_it(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.plugin.worker import own_id
 from tests.behaviour.model import counts_of, entry_of, failure_of, outcomes, record_of
 from tests.behaviour.turns import id_of, latencies, write_turns
 
@@ -104,17 +103,6 @@ def test_test_that_is_run_again_counts_as_it_ends(beside: Beside) -> None:
     assert outcomes(beside.project, id_of("broken")) == {"-": "NO_DATA"}
 
 
-@plugin("pytest_rerunfailures", "rerunfailures")
-def test_confirm_passes_do_not_try_again(beside: Beside) -> None:
-    write_slower(beside, "slow")
-    write_turns(beside.project, slow=[*latencies(20), "assert False", *latencies(20)])
-
-    ran = beside.gate("--reruns=2")
-
-    assert counts_of(ran) == "1 failed"
-    assert beside.executed("slow") == [2]
-
-
 @plugin("pytest_cov", "pytest_cov")
 def test_coverage_is_left_out_and_demands_nothing(beside: Beside) -> None:
     started = "import coverage; assert coverage.Coverage.current() is None"
@@ -127,18 +115,6 @@ def test_coverage_is_left_out_and_demands_nothing(beside: Beside) -> None:
     said = "ttnn-perf: no coverage: it would slow down what is measured"
     assert said in ran.text.splitlines()
     assert "overage" not in ran.text.replace(said, "") + ran.errors
-
-
-@plugin("pytest_jsonreport", "pytest_jsonreport")
-def test_json_report_has_the_final_outcomes(beside: Beside) -> None:
-    write_slower(beside, "slow")
-
-    beside.gate("--json-report", "--json-report-file=report.json")
-
-    report = json.loads((beside.project.path / "report.json").read_text())
-    found = {test["nodeid"]: test["outcome"] for test in report["tests"]}
-    assert found == {id_of("fine"): "passed", id_of("slow"): "failed"}
-    assert (report["summary"]["total"], report["exitcode"]) == (2, 1)
 
 
 @plugin("pytest_html", "html", "metadata")
@@ -205,17 +181,3 @@ def test_benchmarks_are_saved_once(beside: Beside) -> None:
     assert counts_of(ran) == "1 failed, 1 passed"
     saved = json.loads((beside.project.path / "saved.json").read_text())["benchmarks"]
     assert [each["name"] for each in saved] == ["test_model[fine]", "test_model[slow]"]
-
-
-@pytest.mark.parametrize(
-    ("test", "own"),
-    [
-        ("test_a.py::test_b@board", "test_a.py::test_b"),
-        ("test_a.py::test_b[1@2]@board", "test_a.py::test_b[1@2]"),
-        ("test_a.py::test_b[1@2]", "test_a.py::test_b[1@2]"),
-        ("a@b/test_a.py::test_b", "a@b/test_a.py::test_b"),
-    ],
-)
-def test_name_of_a_test_in_a_group_of_pytest_xdist_is_its_own(test: str, own: str) -> None:
-    assert own_id(test, grouped=True) == own
-    assert own_id(test, grouped=False) == test

@@ -5,37 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import pytest
-
-from tests.behaviour.model import counts_of, entry_of, failure_of, metric, write_model
+from tests.behaviour.model import counts_of, entry_of
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
-
-REGRESSED = (
-    "REGRESSED: latency 25.50 ms, baseline 12.50 ms: 104.0 % slower, limit 9.1 % "
-    "(1 sample against 1 session; sample noise assumed; one run seen)"
-)
-
-
-def test_regressed_xfail_fails(project: Project) -> None:
-    write_model(project, latency=metric(12.5))
-    project.pytest("--ttnn-perf-update=new")
-    write_model(project, latency=metric(25.5))
-    project.write(
-        conftest="""
-            import pytest
-
-            def pytest_collection_modifyitems(items):
-                for item in items:
-                    item.add_marker(pytest.mark.xfail)
-        """
-    )
-
-    ran = project.pytest("--ttnn-perf")
-
-    assert (ran.code, counts_of(ran)) == (1, "1 failed")
-    assert failure_of(ran).splitlines()[0] == REGRESSED
 
 
 def test_what_was_expected_to_fail_or_did_not_run_is_not_recorded(project: Project) -> None:
@@ -115,32 +88,3 @@ def test_what_fails_around_its_call_is_recorded_as_such_and_never_passes(project
     gated = project.cli("gate", "run.json")
     assert gated.code == 1
     assert "the test raised in its setup: RuntimeError: no device" in gated.text
-
-
-def test_test_with_subtests_is_judged_once_at_its_end(project: Project) -> None:
-    pytest.importorskip("_pytest.subtests", reason="this pytest has no subtests")
-    project.write(
-        test_model="""
-            import unittest
-
-            import pytest
-
-            def test_fixture(ttnn_perf, subtests):
-                for case in range(2):
-                    with subtests.test(case=case):
-                        ttnn_perf.record(f"latency_{case}", 12.5, unit="ms")
-
-            class TestModel(unittest.TestCase):
-                @pytest.mark.ttnn_perf
-                def test_model(self):
-                    for case in range(2):
-                        with self.subTest(case=case):
-                            pass
-        """
-    )
-
-    ran = project.pytest("--ttnn-perf-update=new")
-
-    # How passed subtests are counted differs between versions of pytest.
-    assert (ran.code, counts_of(ran).split(",")[0]) == (0, "2 passed")
-    assert "2 tests gated; 2 written; " in ran.text

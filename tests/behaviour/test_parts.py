@@ -22,8 +22,8 @@ MODEL = """
         ttnn_perf.record("launches", int(Path("launches").read_text()), kind="count")
 """
 TEST = "test_model.py::test_model"
-#: Another list of ops takes a reason.
-ACCEPT = ("--ttnn-perf-update=all", "--ttnn-perf-reason=fused")
+
+
 #: One matmul split into two that are shorter together, with a reshard before them.
 BEFORE = (op("Matmul", 100_000), op("Softmax", 40_000))
 FASTER = (op("Reshard", 5_000), op("Matmul", 30_000), op("Matmul", 31_000), op("Softmax", 60_000))
@@ -46,11 +46,6 @@ def profiled(project: Project, *rows: dict[str, str], launches: int = 7) -> None
 def verdicts_of(project: Project) -> dict[str, dict[str, Any]]:
     verdicts: dict[str, dict[str, Any]] = record_of(project)["tests"][TEST]["verdicts"]
     return verdicts
-
-
-def stored(project: Project) -> dict[str, dict[str, Any]]:
-    metrics: dict[str, dict[str, Any]] = project.stored()["test_model"]["metrics"]
-    return metrics
 
 
 def row_of(ran: Ran, metric: str) -> list[str]:
@@ -95,23 +90,3 @@ def test_counts_of_the_test_itself_and_parts_with_a_limit_are_judged(model: Proj
     assert "REGRESSED: launches 8, baseline 7" in ran.text
     assert "REGRESSED: op_count 4, baseline 2: 100.0 % higher, limit 60.0 %" in ran.text
     assert "added: 1 Matmul 1x1x1000x512, 1 Reshard 1x1x1000x512" in ran.text
-
-
-def test_parts_are_accepted_with_their_total(model: Project) -> None:
-    profiled(model, *FASTER)
-
-    assert model.pytest(*ACCEPT).code == 0
-
-    sessions = {name: each["sessions"][-1][0] for name, each in stored(model).items()}
-    assert sessions == {
-        "device_kernel_time": 126_000, "device_kernel_time_matmul": 61_000,
-        "device_kernel_time_movement": 5_000, "device_kernel_time_norm": 60_000,
-        "launches": 7, "op_count": 4,
-    }  # fmt: skip
-    assert stored(model)["op_count"]["since"] == 1
-
-    profiled(model, op("Matmul", 50_000))
-    assert model.pytest(*ACCEPT).code == 0
-    assert set(stored(model)) == {
-        "device_kernel_time", "device_kernel_time_matmul", "launches", "op_count",
-    }  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.measure.frameworks import pipeline_of
-from tests.behaviour.model import counts_of, entry_of, failure_of
+from tests.behaviour.model import counts_of, entry_of
 from tests.harness import tt_cnn
 
 if TYPE_CHECKING:
@@ -78,55 +78,6 @@ def test_rounds_are_timed_per_input_and_compiling_apart(project: Project) -> Non
     }
 
 
-MEASURE = """
-    def test_model(ttnn_perf):
-        ttnn_perf.record("latency", 12.5, unit="ms")
-        pipeline = made({config})
-        ttnn_perf.measure_pipeline(pipeline, hosts({count}), cleanup=True, iterations=2{more})
-"""
-
-
-@pytest.mark.parametrize(
-    ("after", "difference"),
-    [
-        ({"config": "use_trace=False"}, "use_trace is False, in the baseline True"),
-        ({"count": 4}, "pipeline_inputs is 4, in the baseline 8"),
-        ({"more": ", preallocate=True"}, "preallocated_outputs is True, in the baseline False"),
-    ],
-)
-def test_another_configuration_is_not_comparable(
-    project: Project, after: dict[str, str], difference: str
-) -> None:
-    before = {"config": "", "count": 8, "more": ""}
-    write(project, MEASURE.format(**before))
-    assert counts_of(project.pytest("--ttnn-perf-update=new")) == "1 passed"
-    write(project, MEASURE.format(**{**before, **after}))
-
-    ran = project.pytest("--ttnn-perf")
-
-    assert failure_of(ran).splitlines()[0] == (
-        "NOT_COMPARABLE: latency 12.50 ms was measured in another configuration: " + difference
-    )
-
-
-def test_a_pipeline_that_the_test_has_compiled_is_not_compiled_again(project: Project) -> None:
-    write(
-        project,
-        """
-    @pytest.mark.ttnn_perf(iterations=2)
-    def test_model(ttnn_perf):
-        pipeline = made(use_trace=False).compile(Host(0)).preallocate_output_tensors_on_host(2)
-        ttnn_perf.measure_pipeline(pipeline, hosts(2))
-        assert pipeline.executor.device.log.count("allocate") == 1
-        """,
-    )
-
-    assert counts_of(project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")) == "1 passed"
-    entry = entry_of(project)
-    assert set(entry["metrics"]) == {"throughput_time"}
-    assert entry["facts"]["preallocated_outputs"] is True
-
-
 def taken(pipeline: Any, inputs: Any = (1,), config: Any = None, **flags: bool) -> Any:
     """Return what is known of a pipeline."""
     return pipeline_of(
@@ -153,21 +104,6 @@ class Opaque:
     def enqueue(self, inputs: list[object]) -> None: ...
     def pop_all(self) -> list[object]:
         return []
-
-
-class FormerConfig:
-    use_trace, num_command_queues, separate_io_queue = True, 2, True
-
-
-def test_what_an_executor_does_not_show_is_unknown_unless_it_is_stated() -> None:
-    own = {"pipeline_inputs": 1, "preallocated_outputs": False}
-    assert taken(Opaque()).facts == own
-    assert taken(Opaque(), config=FormerConfig()).facts == {
-        "use_trace": True,
-        "num_command_queues": 2,
-        "all_transfers_on_separate_command_queue": True,
-        **own,
-    }
 
 
 TRACED = tt_cnn.Pipeline(tt_cnn.TracedModelExecutor(lambda x: x, tt_cnn.Chip()))

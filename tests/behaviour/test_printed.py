@@ -57,13 +57,3 @@ def test_a_summary_that_is_cut_is_no_data(printing: Project) -> None:
 
     assert ran.code == 1
     assert "NO_DATA: kernel_time has no samples: stdout: a PERF SUMMARY is cut" in ran.text
-
-
-def test_what_the_author_recorded_under_that_name_is_a_problem(printing: Project) -> None:
-    source = PRINTING + '        ttnn_perf.record("kernel_time", 1.0, unit="ms")\n'
-    printing.write(test_model=source)
-
-    ran = printing.pytest("--ttnn-perf")
-
-    assert ran.code == 1
-    assert "kernel_time: given by record and by what the run observed itself" in ran.text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,11 +13,6 @@ from tests.behaviour.model import (
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
-
-REGRESSED = (
-    "REGRESSED: latency 25.50 ms, baseline 12.50 ms: 104.0 % slower, limit 9.1 % "
-    "(1 sample against 1 session; sample noise assumed; one run seen)"
-)
 
 
 @pytest.fixture
@@ -51,32 +45,6 @@ def test_maxfail_stops_at_a_verdict(regressed: Project) -> None:
     assert list(record_of(regressed)["tests"]) == ["test_model.py::test_slow"]
 
 
-def test_junit_counts_one_failure_and_no_error(regressed: Project) -> None:
-    regressed.pytest("--ttnn-perf", "--junitxml=junit.xml", "-p", "no:terminal", "-W", "error")
-
-    root = ET.parse(regressed.path / "junit.xml").getroot()
-    suite = root if root.tag == "testsuite" else root[0]
-    assert {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
-        "tests": "3",
-        "failures": "1",
-        "errors": "0",
-        "skipped": "0",
-    }
-    (failure,) = root.iter("failure")
-    assert failure.get("message") == REGRESSED
-    assert (failure.text or "").splitlines()[0] == REGRESSED
-
-
-def test_collect_only_writes_nothing(regressed: Project) -> None:
-    before = {name: (regressed.path / name).read_bytes() for name in regressed.files()}
-
-    ran = regressed.pytest("--ttnn-perf-update", "--collect-only", "-q")
-
-    assert ran.code == 0
-    assert "test_model.py::test_slow" in ran.text
-    assert {name: (regressed.path / name).read_bytes() for name in regressed.files()} == before
-
-
 def test_wrapper_of_a_conftest_sees_the_failed_report(regressed: Project) -> None:
     regressed.write(
         conftest="""
@@ -104,28 +72,6 @@ def test_wrapper_of_a_conftest_sees_the_failed_report(regressed: Project) -> Non
         "conftest saw test_same {'setup': 'passed', 'call': 'passed'}",
         "conftest saw test_plain {'setup': 'passed', 'call': 'passed'}",
     ]
-
-
-def test_report_is_complete_enough_to_be_sent_and_logged(regressed: Project) -> None:
-    regressed.write(
-        conftest="""
-            import json
-
-            import pytest
-
-            def pytest_runtest_logreport(report):
-                if report.when == "call" and report.failed:
-                    data = json.loads(json.dumps(report._to_json()))
-                    again = pytest.TestReport._from_json(data)
-                    print("again:", again.outcome, again.longrepr.reprcrash.message)
-                    print("text:", again.longreprtext.splitlines()[0])
-        """
-    )
-
-    lines = regressed.pytest("--ttnn-perf", "-s").text.splitlines()
-
-    assert any(line.endswith(f"again: failed {REGRESSED}") for line in lines)
-    assert f"text: {REGRESSED}" in lines
 
 
 @pytest.mark.skipif(pytest.version_tuple < (8, 0), reason="pytest did not do so before")

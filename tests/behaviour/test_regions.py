@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.behaviour.model import counts_of, outcomes, record_of, refusal_of
+from tests.behaviour.model import outcomes, record_of
 from tests.harness.captures import capture, op, signpost
 
 if TYPE_CHECKING:
@@ -79,24 +79,6 @@ def test_each_region_is_a_metric_one_sample_per_step_on_the_slowest_device(model
     assert "device_kernel_time.outside" not in stored
 
 
-def test_a_slower_prefill_is_named_beside_a_decode_that_stayed(model: Project) -> None:
-    write_capture(model, rows(prefill_ns=600_000))
-
-    ran = model.pytest("--ttnn-perf")
-
-    assert (ran.code, counts_of(ran)) == (1, "1 failed")
-    assert (
-        f"note {TEST}: device_kernel_time.outside: recorded, not gated: 900.0 µs in 1 op in no "
-        "region (loading, compilation, warm-up)"
-    ) in ran.text
-    failed = [name for name, outcome in outcomes(model, TEST).items() if outcome != "WITHIN"]
-    assert failed == ["device_kernel_time.prefill"]
-    assert (
-        "by op: prefill: +100.0 % (+300 us) = Matmul 1x1x1000x512 +200 us, "
-        "Softmax 1x1x1000x512 +100 us"
-    ) in ran.text
-
-
 @pytest.mark.parametrize(
     ("marker", "choice"),
     [
@@ -145,19 +127,6 @@ def test_a_region_that_a_new_capture_lacks_has_no_data_by_name(
     assert f"device_kernel_time.decode has no samples: {why}" in ran.text
 
 
-def test_a_replay_takes_the_region_of_the_marker(project: Project) -> None:
-    project.write(test_model=MODEL.format(marker="region='prefill'", choice=""))
-    recorded = project.path / "recorded" / "test_model"
-    recorded.mkdir(parents=True)
-    (recorded / "test_model.csv").write_text(capture(*rows()))
-
-    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-replay=recorded")
-
-    assert ran.code == 0
-    assert metrics_of(project)["device_kernel_time.prefill"] == [300_000]
-    assert "device_kernel_time.decode" not in metrics_of(project)
-
-
 @pytest.mark.parametrize("gate", ["{'op_count'}", "['op_count.decode']", "'op_count'"])
 def test_a_number_of_ops_fails_a_test_that_asks_for_it(project: Project, gate: str) -> None:
     project.write(test_model=MODEL.format(marker=f"gate={gate}", choice=""))
@@ -181,18 +150,3 @@ def test_a_number_of_ops_fails_a_test_that_asks_for_it(project: Project, gate: s
     assert ran.code == 1
     assert "REGRESSED: op_count.decode 3, baseline 2" in ran.text
     assert outcomes(project, TEST)["device_kernel_time.decode"] == "WITHIN"
-
-
-@pytest.mark.parametrize(
-    ("marker", "expected"),
-    [
-        ("gate=3", 'gate: expected names of metrics, e.g. {"op_count"}, found 3'),
-        ("region=''", "region: expected the name of a region, e.g. \"decode\", found ''"),
-    ],
-)
-def test_wrong_keywords_are_refused(project: Project, marker: str, expected: str) -> None:
-    project.write(test_model=MODEL.format(marker=marker, choice=""))
-
-    ran = project.pytest("--ttnn-perf")
-
-    assert expected in refusal_of(ran)

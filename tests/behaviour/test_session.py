@@ -9,68 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.model import (
-    MODEL,
-    configure,
     counts_of,
-    entry_of,
     record_of,
     refusal_of,
-    stored_metric,
     write_latency,
 )
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--ttnn-perf"], "baselines baselines, "),
-        (
-            ["--ttnn-perf", "--ttnn-perf-baselines=kept/here", "--ttnn-perf-missing=warn"],
-            "baselines kept/here, missing warn, ",
-        ),
-    ],
-)
-def test_header_says_what_the_run_does(project: Project, arguments: list[str], said: str) -> None:
-    write_latency(project, 12.5)
-
-    (line,) = [
-        line
-        for line in project.pytest(*arguments).text.splitlines()
-        if line.startswith("ttnn-perf: ")
-    ]
-
-    assert line == f"ttnn-perf: gate on, key host-ARCH, {said}profiler off (no ttnn is installed)"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (["--ttnn-perf-update=new"], 0),
-        (["--ttnn-perf"], 1),
-        (["--ttnn-perf", "--ttnn-perf-warmup=few"], 4),
-        (["--ttnn-perf", "-k", "nothing"], 5),
-        (["--ttnn-perf", "no_such_file.py"], 4),
-    ],
-)
-def test_exit_codes_are_pytests_own(project: Project, arguments: list[str], code: int) -> None:
-    write_latency(project, 12.5)
-
-    assert project.pytest(*arguments).code == code
-
-
-def test_run_without_the_plugin_knows_neither_option_nor_gate(project: Project) -> None:
-    configure(project, "enabled = true", "all = true")
-    project.write(test_plain="def test_plain(): pass")
-
-    ran = project.pytest("-p", "no:ttnn_perf")
-
-    assert (ran.code, counts_of(ran)) == (0, "1 passed")
-    assert project.files() == {"test_plain.py", "pyproject.toml"}
-    refused = refusal_of(project.pytest("-p", "no:ttnn_perf", "--ttnn-perf"))
-    assert refused == "unrecognized arguments: --ttnn-perf"
 
 
 def test_several_processes_are_refused_inline(project: Project) -> None:
@@ -84,55 +30,6 @@ def test_several_processes_are_refused_inline(project: Project) -> None:
         "or with --ttnn-perf-isolate process"
     )
     assert project.files() == {"test_model.py", "numbers.json"}
-
-
-@pytest.mark.parametrize("arguments", [["-n", "1"], ["-n", "0", "--ttnn-perf-update"]])
-def test_xdist_is_fine_while_idle_or_told_to_use_no_workers(
-    project: Project, arguments: list[str]
-) -> None:
-    pytest.importorskip("xdist", reason="pytest-xdist is not installed")
-    write_latency(project, 12.5)
-
-    assert counts_of(project.pytest(*arguments)) == "1 passed"
-
-
-def test_test_that_is_run_again_counts_as_it_ended(project: Project) -> None:
-    project.write(
-        conftest="""
-            import pytest
-            from _pytest.runner import runtestprotocol
-
-            @pytest.hookimpl(tryfirst=True)
-            def pytest_runtest_protocol(item, nextitem):
-                # As pytest-rerunfailures does it.
-                item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-                for last in (False, True):
-                    item._initrequest()
-                    reports = runtestprotocol(item, nextitem=nextitem, log=False)
-                    for report in reports:
-                        if last:
-                            item.ihook.pytest_runtest_logreport(report=report)
-                item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-                return True
-        """,
-        test_model="""
-            runs = []
-
-            def test_model(ttnn_perf):
-                runs.append(1)
-                ttnn_perf.measure(int, warmup=0, iterations=2)
-                ttnn_perf.record("latency", 12.5 * len(runs), unit="ms")
-                assert len(runs) == 2, "flaky"
-        """,
-    )
-
-    ran = project.pytest("--ttnn-perf-update=new")
-
-    assert counts_of(ran) == "1 passed"
-    assert list(record_of(project)["tests"]) == [MODEL]
-    assert entry_of(project)["metrics"]["latency"]["samples"] == [25]
-    assert len(entry_of(project)["metrics"]["wall_time"]["samples"]) == 2
-    assert stored_metric(project)["sessions"] == [[25, 0, 1]]
 
 
 INTERRUPTED = """

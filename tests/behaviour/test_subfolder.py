@@ -36,20 +36,3 @@ def test_baselines_are_those_of_the_project(
     ran = run_command("baseline", "list")
 
     assert "test_model.py::test_model" in ran.text, ran.errors
-
-
-def test_a_project_inside_another_is_its_own(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (project.path / "ttnn_perf.toml").write_text("warmup = 1\n")
-    write_latency(project, 12.5)
-    project.pytest("--ttnn-perf-update=new")
-    inner = project.path / "inner"
-    inner.mkdir()
-    (inner / "pytest.ini").write_text("[pytest]\n")
-    monkeypatch.chdir(inner)
-
-    ran = run_command("baseline", "list")
-
-    assert "test_model.py::test_model" not in ran.text
-    assert f"{inner}/baselines" in ran.errors

@@ -88,24 +88,6 @@ def test_without_a_warmup_the_first_step_compiles_and_the_first_token_is_doubtfu
     assert len(metrics["token_out_inter_token_time"]["samples"]) == 59
 
 
-def test_modes_have_metrics_of_their_own(project: Project) -> None:
-    project.write(
-        test_model="""
-            def test_model(ttnn_perf):
-                times = {"step_s": [0.5, 0.01, 0.01], "users": 4}
-                ttnn_perf.record_tokens(mode="teacher_forced", **times)
-                ttnn_perf.record_tokens(
-                    mode="serving", first_token_s=0.2, prompt_tokens=8, **times
-                )
-        """
-    )
-    metrics = recorded(project)["metrics"]
-    assert metrics["teacher_forced_tokens_per_second_per_user"]["samples"] == [100]
-    assert metrics["serving_tokens_per_second"]["samples"] == [400]
-    assert metrics["serving_time_to_first_token"]["samples"] == [2e8]
-    assert "teacher_forced_time_to_first_token" not in metrics
-
-
 MISTAKES = {
     'tokens(mode="x")': "mode is one of teacher_forced, token_out, serving, found 'x'",
     'tokens(mode="serving", users=0)': "users: expected a whole number of at least 1",
@@ -152,19 +134,3 @@ def test_tokens_of_which_none_counts_are_no_pass(project: Project, call: str, wh
     ran = project.pytest("--ttnn-perf-update=new")
     assert counts_of(ran) == "1 failed"
     assert f"NO_DATA: token_out_tokens_per_second_per_user has no samples: {why}" in ran.text
-
-
-def test_two_clocks_are_told_apart(project: Project) -> None:
-    project.write(
-        test_model="""
-            def test_model(ttnn_perf):
-                ttnn_perf.record_tokens(mode="token_out", step_s=[1, 1])
-                with ttnn_perf.tokens(mode="token_out", clock=lambda: 1.0) as tokens:
-                    tokens.step()
-        """
-    )
-    ran = project.pytest("--ttnn-perf")
-    assert (
-        "token_out was measured with 1 users, no prompt tokens, the wall clock before, "
-        "now 1 users, no prompt tokens, a simulated clock" in ran.text
-    )

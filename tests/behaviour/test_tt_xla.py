@@ -133,31 +133,6 @@ def test_compile_options_are_observed_however_they_are_given(
     assert gated(xla)["configuration"] == {**usual, **observed}
 
 
-def test_options_of_torch_stay_in_force_and_those_of_jax_are_of_one_test(xla: Project) -> None:
-    xla.write(
-        test_model="""
-            import jax, torch_xla
-
-            torch_xla.set_custom_compile_options({"optimization_level": 1})
-
-            def test_a(ttnn_perf):
-                ttnn_perf.record("latency", 12.5, unit="ms")
-                jax.jit(len, compiler_options={"optimization_level": "2"})
-
-            def test_b(ttnn_perf):
-                ttnn_perf.record("latency", 12.5, unit="ms")
-        """
-    )
-
-    xla.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
-
-    levels = [
-        entry_of(xla, f"test_model.py::test_{test}")["configuration"]["optimization_level"]
-        for test in "ab"
-    ]
-    assert levels == [2, 1]
-
-
 def test_another_option_is_another_configuration_and_what_is_stated_wins(xla: Project) -> None:
     write(xla, "torch_xla.set_custom_compile_options({'optimization_level': '1'})")
     xla.pytest("--ttnn-perf-update=new")

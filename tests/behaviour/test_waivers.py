@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -70,24 +69,3 @@ def test_a_project_sets_severities(project: Project) -> None:
 
     assert failure_of(ran).splitlines()[0] == WARNING.replace("warning", "error")
     assert checklist_of(ran) == [f"{MODEL}: {ERROR.replace('error', 'info')}"]
-
-
-def test_a_waived_rule_is_told_beside_the_verdict_and_left_out_of_reports(project: Project) -> None:
-    project.write(
-        test_model="""
-            import numpy as np
-            import pytest
-
-            @pytest.mark.ttnn_perf(waive={"ttp901": "four bits", "TTP902": "none"})
-            def test_model(ttnn_perf):
-                ttnn_perf.check_pcc(np.arange(4.0), np.array([1.0, 0.0, 3.0, 2.0]))
-        """
-    )
-
-    ran = project.pytest("--ttnn-perf", "--ttnn-perf-gitlab=quality.json")
-
-    (told,) = checklist_of(ran)
-    assert told.startswith(f"{MODEL}: TTP901 pcc-below-limit (error): ")
-    assert told.endswith("; waived: four bits")
-    quality = json.loads((project.path / "quality.json").read_text())
-    assert {issue["check_name"] for issue in quality} == {"ttnn-perf/REGRESSED"}

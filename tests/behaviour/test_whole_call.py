@@ -75,32 +75,25 @@ def test_call_is_measured_once_and_compared_with_its_baseline(project: Project) 
             assert outcomes(project, f"test_model.py::{name}") == {"call_time": outcome}
 
 
-def test_test_that_fails_on_its_own_shows_its_own_failure(project: Project) -> None:
+def test_async_test_is_refused_as_a_whole_and_recorded_as_such(project: Project) -> None:
     project.write(
         test_model="""
-            import unittest
-
             import pytest
 
             @pytest.mark.ttnn_perf
-            def test_function():
-                assert 1 + 1 == 3
-
-            class TestModel(unittest.TestCase):
-                @pytest.mark.ttnn_perf
-                def test_method(self):
-                    self.fail("wrong output")
+            async def test_model():
+                pass
         """
     )
 
-    ran = project.pytest("--ttnn-perf-update=new")
+    ran = project.pytest("--ttnn-perf")
 
-    assert (ran.code, counts_of(ran)) == (1, "2 failed")
-    assert "E       assert (1 + 1) == 3" in failure_of(ran, "test_function")
-    assert "E       AssertionError: wrong output" in failure_of(ran, "TestModel.test_method")
-    method = entry_of(project, "test_model.py::TestModel::test_method")
-    assert method["raised"] == "AssertionError: wrong output"
-    assert not (project.path / "baselines").exists()
+    assert counts_of(ran) == "1 failed"
+    assert failure_of(ran) == (
+        "ttnn-perf cannot measure the async test test_model.py::test_model as a whole: the event "
+        "loop would be part of its time; use `await ttnn_perf.measure_async(...)` in it"
+    )
+    assert entry_of(project)["raised"].startswith("Failed: ttnn-perf cannot measure the async test")
 
 
 def test_fixtures_of_the_test_are_not_timed(project: Project) -> None:
@@ -127,44 +120,3 @@ def test_fixtures_of_the_test_are_not_timed(project: Project) -> None:
     project.pytest("--ttnn-perf")
 
     assert entry_of(project)["metrics"]["call_time"]["samples"] == [5]
-
-
-def test_test_with_the_fixture_has_no_call_time(project: Project) -> None:
-    project.write(
-        test_model="""
-            import pytest
-
-            @pytest.fixture
-            def measured(ttnn_perf):
-                ttnn_perf.record("latency", 12.5, unit="ms")
-
-            @pytest.mark.ttnn_perf
-            def test_model(measured):
-                pass
-        """
-    )
-
-    project.pytest("--ttnn-perf-all")
-
-    assert list(entry_of(project)["metrics"]) == ["latency"]
-
-
-def test_async_test_is_refused_as_a_whole_and_recorded_as_such(project: Project) -> None:
-    project.write(
-        test_model="""
-            import pytest
-
-            @pytest.mark.ttnn_perf
-            async def test_model():
-                pass
-        """
-    )
-
-    ran = project.pytest("--ttnn-perf")
-
-    assert counts_of(ran) == "1 failed"
-    assert failure_of(ran) == (
-        "ttnn-perf cannot measure the async test test_model.py::test_model as a whole: the event "
-        "loop would be part of its time; use `await ttnn_perf.measure_async(...)` in it"
-    )
-    assert entry_of(project)["raised"].startswith("Failed: ttnn-perf cannot measure the async test")

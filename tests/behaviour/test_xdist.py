@@ -119,23 +119,6 @@ def test_ways_to_distribute(
     assert header == ([f"ttnn-perf: {said}: {NOISY} runs beside them"] if said else [])
 
 
-@pytest.mark.long
-def test_group_is_no_part_of_a_tests_name(project: Project) -> None:
-    """pytest-xdist appends it where groups stay together, if this pytest lets it."""
-    mark = '@pytest.mark.xdist_group("board")'
-    project.write(test_model=WHERE.replace("@pytest", f"{mark}\n    @pytest", 1))
-    project.pytest("--ttnn-perf-update=new")
-    source = project.path / "test_model.py"
-    source.write_text(source.read_text().replace("10.0", "20.0 - 10.0 * number"))
-
-    ran = gate(project, "-n", "2", "--dist", "loadgroup", "--ttnn-perf-confirm=1")
-
-    assert counts_of(ran) == "1 failed, 1 passed"
-    names = [f"test_model.py::test_where[{number}]" for number in range(2)]
-    assert sorted(record_of(project)["tests"]) == names
-    assert entry_of(project, names[0])["metrics"]["latency"]["confirmations"] == [[20]]
-
-
 #: Two tests that meet before each timed section, and note when it begins and ends.
 MEETING = """
     import os, time
@@ -195,16 +178,3 @@ def test_timed_sections_take_turns_and_nothing_else_does(project: Project) -> No
     one, other = timed(project).values()
     assert len(one) == len(other) == 4 + 5 + 1 + 3
     assert all(end <= begin or finish <= start for start, end in one for begin, finish in other)
-
-
-@pytest.mark.long
-def test_first_failure_stops_all_with_x(project: Project) -> None:
-    fine: list[Turn] = ["time.sleep(0.2); ttnn_perf.record('latency', 10.0, unit='ms')"]
-    write_turns(project, first=["assert False"], **{f"n{number}": fine for number in range(30)})
-
-    ran = gate(project, "-x", "-n", "2", "--ttnn-perf-missing=ignore")
-
-    assert ran.code == 1
-    assert "stopping after 1 failures" in ran.text
-    assert len(list(project.path.glob("*.turn"))) <= 30
-    assert record_of(project)["complete"] is False

@@ -63,12 +63,3 @@ def test_no_hook_of_ours_makes_a_verdict_of_an_internal_error(
     )
     assert ran.code == pytest.ExitCode.INTERNAL_ERROR
     assert "INTERNALERROR> KeyError: 'a defect'" in ran.text + ran.errors
-
-
-def test_nor_does_one_before_pytest_has_begun(project: Project) -> None:
-    plugin = BREAKING.format(module="plugin.activation", name="Extensions")
-    project.write(breaking=plugin, test_model=TEST)
-    ran = project.pytest_process("-p", "breaking", "--ttnn-perf")
-    assert ran.code == pytest.ExitCode.INTERNAL_ERROR
-    assert "KeyError: 'a defect'" in ran.errors
-    assert f"INTERNALERROR> a defect of ttnn-perf {__version__}; please report it" in ran.errors

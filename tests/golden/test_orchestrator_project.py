@@ -29,9 +29,6 @@ CONFTEST = """
         items[:] = [item for item in items if item not in slow]
         config.hook.pytest_deselected(items=slow)
 
-    def pytest_report_collectionfinish(items):
-        return ["first is " + items[0].name, "last is " + items[-1].name]
-
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(item, call):
         report = (yield).get_result()

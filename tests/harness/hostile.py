@@ -6,9 +6,9 @@ All of them are ordinary files that a pull request can bring.
 
 from __future__ import annotations
 
-import os
-import subprocess
 from typing import TYPE_CHECKING
+
+from tests.harness.git import git_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,14 +32,14 @@ def plant(folder: Path, *, marker: Path, files: tuple[str, ...] = ("test_m.json"
     whoever asks for the state of that has it run too.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    _git(folder, "init", "--quiet", "--bare", ".")
-    blob = _git(folder, "hash-object", "-w", "--stdin", given="{}").strip()
+    git_in(folder, "init", "--quiet", "--bare", ".")
+    blob = git_in(folder, "hash-object", "-w", "--stdin", text="{}").strip()
     listed = "".join(f"100644 blob {blob}\t{name}\n" for name in files)
-    tree = _git(folder, "mktree", given=listed).strip()
+    tree = git_in(folder, "mktree", text=listed).strip()
     text = f"tree {tree}\nauthor {_WHO}\ncommitter {_WHO}\n{_SIGNATURE}\nOf another\n"
-    commit = _git(folder, "hash-object", "-t", "commit", "-w", "--stdin", given=text).strip()
-    _git(folder, "update-ref", "HEAD", commit)
-    _git(folder, "read-tree", commit)
+    commit = git_in(folder, "hash-object", "-t", "commit", "-w", "--stdin", text=text).strip()
+    git_in(folder, "update-ref", "HEAD", commit)
+    git_in(folder, "read-tree", commit)
     for kept in _KEPT:
         (folder / kept).parent.mkdir(parents=True, exist_ok=True)
         (folder / kept).touch()
@@ -103,11 +103,3 @@ def _settings(folder: Path, program: Path) -> str:
     status = {program}
     diff = {program}
 """
-
-
-def _git(folder: Path, *words: str, given: str = "") -> str:
-    done = subprocess.run(
-        ["git", *words], cwd=folder, input=given, capture_output=True, text=True, check=True,
-        env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"},
-    )  # fmt: skip
-    return done.stdout

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tests.harness.git import run_git
 
 if TYPE_CHECKING:
     from tests.harness.baselines import Desk
@@ -15,25 +13,13 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Repository:
-    """A git repository around a desk, with git alone on its PATH."""
+    """A git repository around a desk."""
 
     desk: Desk
 
     def git(self, *words: str, ok: bool = True) -> str:
         """Run git; what it prints, with what the driver prints."""
-        path = self.desk.path
-        environment = {
-            **os.environ,
-            "PATH": str(Path(shutil.which("git") or "/usr/bin/git").parent),
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_AUTHOR_DATE": "2026-11-17T12:00:00Z",
-            **{f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
-               for what, value in (("NAME", "Ada"), ("EMAIL", "ada@example.org"))},
-        }  # fmt: skip
-        done = subprocess.run(
-            ["git", *words], cwd=path, env=environment, capture_output=True, text=True, check=False
-        )
+        done = run_git(self.desk.path, *words)
         assert (done.returncode == 0) is ok, done.stdout + done.stderr
         return done.stdout + done.stderr
 

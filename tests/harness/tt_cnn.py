@@ -1,4 +1,4 @@
-"""A stand-in for tt-metal's ``models/tt_cnn``: its pipeline, its executors, what they refuse.
+"""A stand-in for tt-metal's ``models/tt_cnn``: its pipeline and its executors.
 
 Copied into projects under test, so it imports nothing of ours. ``Chip`` is a device in memory; the
 tests on the stand-in for TTNN have one that runs programs.
@@ -20,9 +20,6 @@ class Host:
 
     def __init__(self, data: Any) -> None:
         self.data = data
-
-    def storage_type(self) -> str:
-        return "HOST"
 
 
 class Chip:
@@ -82,33 +79,21 @@ class Executor:
     def get_read_cq(self) -> int:
         return self.read_queue
 
-    def get_output_schema(self) -> object:
-        if self.output_schema is None:
-            message = "Executor must be compiled before getting the output schema."
-            raise RuntimeError(message)
-        return self.output_schema
-
     def compile(self, host_input: Any) -> None:
         self.input = self.device.allocate()
-        self._write(host_input)
+        self.device.write(host_input, self.input, self.write_queue)
         self.device.run(self.model, self.input)
         self.output_schema = ("shape", "dtype", "layout")
         self._compiled()
         self.device.synchronize()
 
     def execute(self, host_inputs: list[Any]) -> Iterator[Any]:
-        if self.input is None:
-            message = "DRAM input tensor is not allocated"
-            raise RuntimeError(message)
         for host_input in host_inputs:
-            self._write(host_input)
+            self.device.write(host_input, self.input, self.write_queue)
             yield self._run()
 
     def cleanup(self) -> None:
         """There is no trace to release."""
-
-    def _write(self, host_input: Any) -> None:
-        self.device.write(host_input, self.input, self.write_queue)
 
     def _run(self) -> Any:
         return self.device.run(self.model, self.input)
@@ -118,9 +103,7 @@ class Executor:
 
 
 class ModelExecutor(Executor):
-    def __init__(self, model: Callable[[Any], Any], device: Any) -> None:
-        super().__init__(model, device)
-        self.cq_id = 0
+    cq_id = 0
 
 
 class MultiCQModelOverlappedInputExecutor(Executor):
@@ -131,10 +114,8 @@ class MultiCQModelOverlappedInputExecutor(Executor):
 class Replaying(Executor):
     """The part of the traced ones; not a class of TT-CNN's."""
 
-    def __init__(self, model: Callable[[Any], Any], device: Any) -> None:
-        super().__init__(model, device)
-        self.trace_id: int | None = None
-        self.output: Any = None
+    trace_id: int | None = None
+    output: Any = None
 
     def _compiled(self) -> None:
         self.trace_id, self.output = self.device.capture(self.model, self.input)
@@ -162,9 +143,7 @@ class MultiCQTracedModelPipelinedIOExecutor(Replaying):
     CQ_IO = write_queue = read_queue = 1
 
     def execute(self, host_inputs: list[Any]) -> Iterator[Any]:
-        if len(host_inputs) < 2:
-            message = f"Pipelined I/O executor requires at least 2 inputs (got {len(host_inputs)})"
-            raise ValueError(message)
+        assert len(host_inputs) >= 2, "as there"
         yield from super().execute(host_inputs)
 
 
@@ -180,39 +159,25 @@ class Pipeline:
         self.executor = executor
         self.output_tensors: list[Any] = []
         self.preallocated_output_tensors = False
-        self.output_schema: object = None
 
     def compile(self, host_input: Any) -> Pipeline:
         self.executor.compile(host_input)
-        self.output_schema = self.executor.get_output_schema()
         return self
 
     def preallocate_output_tensors_on_host(self, number_of_tensors_to_allocate: int) -> Pipeline:
-        if self.output_schema is None:
-            message = "Pipeline must be compiled before pre-allocating output tensors."
-            raise RuntimeError(message)
+        assert self.executor.output_schema is not None, "it must be compiled before"
         self.preallocated_output_tensors = True
         self.output_tensors = [Host(None) for _ in range(number_of_tensors_to_allocate)]
         return self
 
     def enqueue(self, host_inputs: list[Any]) -> Pipeline:
-        if not all(each.storage_type() == "HOST" for each in host_inputs):
-            message = "All input tensors must be on host"
-            raise ValueError(message)
-        if self.preallocated_output_tensors and len(host_inputs) > len(self.output_tensors):
-            message = (
-                f"Number of inputs ({len(host_inputs)}) exceeds the number of pre-allocated output "
-                f"slots ({len(self.output_tensors)})."
-            )
-            raise ValueError(message)
-        queue = self.executor.get_read_cq()
-        if not self.preallocated_output_tensors:
-            self.output_tensors = []
-        for number, output in enumerate(self.executor.execute(host_inputs)):
-            if self.preallocated_output_tensors:
-                self.executor.device.read(output, queue, self.output_tensors[number])
-            else:
-                self.output_tensors.append(self.executor.device.read(output, queue))
+        queue, read = self.executor.get_read_cq(), self.executor.device.read
+        outputs = self.executor.execute(host_inputs)
+        if self.preallocated_output_tensors:
+            for output, into in zip(outputs, self.output_tensors, strict=False):
+                read(output, queue, into)
+        else:
+            self.output_tensors = [read(output, queue) for output in outputs]
         return self
 
     def pop_all(self) -> list[Any]:
@@ -235,12 +200,6 @@ EXECUTORS: dict[tuple[bool, int, bool], type[Executor]] = {
 def create_pipeline_from_config(
     config: PipelineConfig, model: Callable[[Any], Any], device: Any
 ) -> Pipeline:
-    chosen = (
-        config.use_trace,
-        config.num_command_queues,
-        config.all_transfers_on_separate_command_queue,
-    )
-    if chosen not in EXECUTORS:
-        message = f"Unsupported pipeline configuration: {config}"
-        raise ValueError(message)
+    separate = config.all_transfers_on_separate_command_queue
+    chosen = (config.use_trace, config.num_command_queues, separate)
     return Pipeline(EXECUTORS[chosen](model, device))

@@ -9,33 +9,21 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ttnn_perf.machine import processes
-from pytest_ttnn_perf.machine.processes import Silence, WorkerProcess, tail
+from pytest_ttnn_perf.machine.processes import WorkerProcess, tail
 from tests.machine.script import FOR_EVER, started
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 #: Any worker here that is silent for so long is stuck.
 PATIENCE_S = 300.0
 
 
-def documents_of(child: WorkerProcess, *, silence_s: float = PATIENCE_S) -> Iterator[object]:
-    """Yield what a worker sends."""
-    for document in child.documents(silence_s=silence_s):
-        if not isinstance(document, Silence):
-            yield document
-
-
 def heard(child: WorkerProcess, *, silence_s: float = PATIENCE_S) -> tuple[list[object], str]:
     """Hear a worker out; return what it said, and how it ended."""
     with child:
-        documents = list(documents_of(child, silence_s=silence_s))
+        documents = list(child.documents(silence_s=silence_s))
         return documents, str(child.ending(patience_s=silence_s))
 
 
@@ -45,7 +33,7 @@ def test_the_worker_waits_until_the_next_document_is_asked_for_and_hears_why_to_
     went_on = tmp_path / "went on"
     source = "answer = say(1)\nopen('went on', 'w').close()\nsay(answer)\nsay(say(2))"
     with started(tmp_path, source) as child:
-        documents = documents_of(child)
+        documents = child.documents(silence_s=PATIENCE_S)
         assert next(documents) == 1
         time.sleep(0.1)
         assert not went_on.exists()
@@ -76,7 +64,7 @@ def test_whatever_it_sends_is_a_sign_of_life(
     monkeypatch.setattr(processes, "_POLL_S", 0.01)  # it is looked for before each of them
     with started(tmp_path, f"for n in range(5): time.sleep(0.1); {send}(n)") as child:
         said = []
-        for document in documents_of(child, silence_s=3):
+        for document in child.documents(silence_s=3):
             said.append(document)
             now_s += 2
         assert (said, str(child.ending(patience_s=0))) == (
@@ -99,7 +87,7 @@ def test_a_document_that_was_cut_is_not_told_but_the_cut_is(tmp_path: Path) -> N
 
 def test_a_worker_that_closed_its_channel_has_only_so_long_to_end(tmp_path: Path) -> None:
     with started(tmp_path, f"say(1); answers.close(); channel.close(); {FOR_EVER}") as child:
-        assert list(documents_of(child)) == [1]
+        assert list(child.documents(silence_s=PATIENCE_S)) == [1]
         ending = child.ending(patience_s=0.5)
     assert str(ending) == "hung: no sign of life for 0.5 s, killed"
 
@@ -129,7 +117,7 @@ def test_a_daemon_ends_with_its_worker_and_other_children_of_ours_do_not(
         with subprocess.Popen(forever) as beside:
             try:
                 with child:
-                    next(documents_of(child), None)
+                    next(child.documents(silence_s=PATIENCE_S), None)
                     child.ending(patience_s=0.1 if FOR_EVER in end else PATIENCE_S)
                 daemon = int((tmp_path / "daemon").read_text())
                 assert not Path(f"/proc/{daemon}").exists(), "neither it nor a zombie"
@@ -168,7 +156,7 @@ def test_a_worker_that_ignores_a_signal_gets_the_next(
         {FOR_EVER}
     """
     child = started(tmp_path, source)
-    assert next(documents_of(child)) == "now"
+    assert next(child.documents(silence_s=PATIENCE_S)) == "now"
     with pytest.raises(Stop), child:
         raise Stop
     assert child.process.returncode == code
@@ -184,7 +172,7 @@ def test_what_was_printed_before_a_document_is_shown_before_it(
             say(n)
     """
     with started(tmp_path, source, shown=True) as child:
-        for n in documents_of(child):
+        for n in child.documents(silence_s=PATIENCE_S):
             assert capsys.readouterr() == (f"out {n}\n", f"err {n}\n")
     lines = [f"{stream} {n}" for n in range(3) for stream in ("out", "err")]
     assert sorted((tmp_path / "worker.log").read_text().splitlines()) == sorted(lines)
@@ -196,7 +184,7 @@ def test_a_worker_that_prints_much_as_it_ends_comes_to_its_end(
     # A pipe that nobody reads from holds 64 KiB, and there is no limit to its silence.
     source = "say(1); answers.close(); channel.close(); print('x' * 1_000_000); sys.exit(6)"
     with started(tmp_path, source, shown=True) as child:
-        assert list(documents_of(child, silence_s=0)) == [1]
+        assert list(child.documents(silence_s=0)) == [1]
         assert str(child.ending(patience_s=0)) == "ended with exit code 6"
     assert capsys.readouterr().out == "x" * 1_000_000 + "\n"
 
@@ -231,7 +219,7 @@ def test_the_interpreter_tells_a_crash_in_these_words(tmp_path: Path) -> None:
         sink(30)
     """
     with started(tmp_path, source) as child:
-        assert list(documents_of(child)) == []
+        assert list(child.documents(silence_s=PATIENCE_S)) == []
     first, _, second, third, *_ = tail(tmp_path / "worker.log", lines=8).splitlines()
     assert first == "Fatal Python error: Aborted"
     assert second.startswith("Current thread 0x")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.corpus import captures, corpus, corpus_folder
+from tests.harness.corpus import corpus_folder
 
 ROOT = Path(__file__).parents[2]
 CHECK = ["--check"]
@@ -43,22 +43,6 @@ def docs(tmp_path: Path) -> Path:
         (copy.parent / linked).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / linked, copy.parent / linked)
     return copy
-
-
-def test_the_pages_of_the_corpus_are_current_whatever_else_is_beside_it(
-    generate: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    for name in captures("*"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).symlink_to(corpus(name))
-    other = tmp_path / "ops_perf" / "not_listed.csv"
-    other.symlink_to(corpus("ops_perf/tiny_slice_fallback.csv"))
-    monkeypatch.setenv("TTNN_PERF_CORPUS", str(tmp_path))
-    assert generate.main(CHECK) == 0, capsys.readouterr().err
-    assert "corpus.md" not in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("without_corpus")

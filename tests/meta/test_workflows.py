@@ -69,18 +69,9 @@ def test_yaml_parses(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
-def test_workflow_has_its_parts(name: str) -> None:
+def test_what_others_write_is_no_part_of_a_command(name: str) -> None:
     text = WORKFLOWS[name]
-    assert "\t" not in text
-    assert all((len(line) - len(line.lstrip())) % 2 == 0 for line in text.splitlines())
-    tops = re.findall(r"^([a-z]+):", text, re.MULTILINE)
-    assert {"name", "on", "permissions", "jobs"} <= set(tops)
-    assert len(tops) == len(set(tops))
-    jobs = re.split(r"^  ([a-z]+):\n", text.partition("\njobs:\n")[2], flags=re.MULTILINE)[1:]
-    for job, body in zip(jobs[::2], jobs[1::2], strict=True):
-        assert re.search(r"^    runs-on: ", body, re.MULTILINE), job
-        assert re.search(r"^    steps:\n", body, re.MULTILINE), job
-    # What others write must not become part of a command.
+    assert set(yaml.safe_load(text)) >= {"name", "permissions", "jobs"}
     scripts = re.findall(r"run: .*?(?=\n +- |\Z)", text, re.DOTALL)
     assert not any("${{ github." in script.partition("env:")[0] for script in scripts)
 

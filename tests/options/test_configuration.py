@@ -74,28 +74,6 @@ def test_a_run_is_refused_with_them_idle_or_gated(project: Project, arguments: l
     assert project.cli("baseline", "list").errors == f"ttnn-perf: {refused}"
 
 
-def test_option_of_a_conftest_is_not_ours_to_refuse(project: Project) -> None:
-    project.write(
-        conftest="""
-            def pytest_addoption(parser):
-                parser.addoption("--ttnn-perf-nightly", action="store_true")
-        """
-    )
-    write_latency(project, 12.5)
-
-    assert project.pytest("--ttnn-perf-nightly").code == 0
-
-
-def test_shared_file_without_our_table_may_stand_beside_the_own_one(project: Project) -> None:
-    write_latency(project, 12.5)
-    (project.path / "pyproject.toml").write_text("# ttnn_perf\n[tool.other]\nttnn_perf = 1\n")
-    configure(project, 'label = "own"', file="ttnn_perf.toml")
-
-    project.pytest("--ttnn-perf")
-
-    assert project.records()[0]["label"] == "own"
-
-
 def test_first_calls_are_gated_on_request(project: Project) -> None:
     project.write(test_model="def test_model(ttnn_perf): ttnn_perf.measure(int)")
     gated = ("first_call_time", "second_call_time")

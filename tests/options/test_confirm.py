@@ -121,13 +121,3 @@ def test_what_the_machine_does_to_controls_is_not_held_against_a_suspect(project
     assert (verdict["outcome"], verdict["observed"]) == ("WITHIN", 12)
     assert (machine[0], verdict["machine"]) == (0, pytest.approx(machine[1]))
     assert project.cli("gate", "run.json").code == 0
-
-
-def test_inline_runs_are_judged_at_once(project: Project) -> None:
-    write_turns(project, model=latencies(10))
-    project.pytest("--ttnn-perf-update=new")
-    write_turns(project, model=latencies(20))
-
-    done = gate(project, "--ttnn-perf-isolate", "inline", "--ttnn-perf-confirm", "2")
-
-    assert (counts_of(done), ran(project, "model")) == ("1 failed", 1)

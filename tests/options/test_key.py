@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from typing import TYPE_CHECKING
 
@@ -32,13 +31,6 @@ def keys(project: Project) -> list[str]:
     return sorted(p.name for p in (project.path / "baselines").iterdir() if p.is_dir())
 
 
-def test_the_machine_is_part_of_the_key(model: Project) -> None:
-    ran = model.pytest("--ttnn-perf-update=new", "--ttnn-perf-isolate=process")
-    assert ran.code == 0, ran.text
-    assert keys(model) == [f"host-{ARCH}-host_lab7"]
-    assert model.pytest("--ttnn-perf").code == 0
-
-
 def test_a_baseline_of_another_machine_is_not_comparable(
     model: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,15 +48,6 @@ def test_a_baseline_of_another_machine_is_not_comparable(
     listed = model.cli("baseline", "list").text
     assert "host-ARCH-host_lab7" in listed
     assert "host-ARCH-host_lab8" in listed
-
-
-def test_a_machine_that_nobody_names_is_a_hash_of_its_name(
-    model: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("TTNN_PERF_MACHINE")
-    model.pytest("--ttnn-perf-update=new")
-    digest = hashlib.sha256(platform.node().encode()).hexdigest()[:12]
-    assert keys(model) == [f"host-{ARCH}-host_{digest}"]
 
 
 def test_hardware_that_a_test_states_is_of_this_machine(model: Project) -> None:

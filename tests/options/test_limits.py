@@ -55,16 +55,3 @@ def test_limits_are_as_asked_otherwise_and_named(project: Project) -> None:
 
     assert counts_of(ran) == "3 passed"
     assert "3 tests: TTP906 pcc-limit-lowered" in ran.text
-
-
-def test_a_good_pcc_and_other_accuracies_are_as_ever(project: Project) -> None:
-    write(
-        project,
-        ("ttnn_perf.check_pcc(expected, good, at_least=0.9)", ""),
-        ("ttnn_perf.check_accuracy(top1=0.7, at_least=0.6)", ""),
-        ("ttnn_perf.check_accuracy(pcc_error=0.1, at_most=0.2)", ""),
-    )
-    configure(project, 'limits = "strict"', 'missing = "ignore"')
-    ran = project.pytest("--ttnn-perf")
-    assert counts_of(ran) == "3 passed"
-    assert "TTP906" not in ran.text

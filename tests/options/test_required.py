@@ -76,16 +76,6 @@ def test_a_selection_loses_nothing(stored: Project) -> None:
     assert (ran.code, losses(ran.text)) == (0, [])
 
 
-def test_a_run_that_measured_nothing_says_what_it_lost(stored: Project) -> None:
-    configure(stored, "required = true")
-    stored.write(test_model=BOTH.format(skipped=True).replace("def test_b", "def helper"))
-
-    ran = stored.pytest("--ttnn-perf")
-
-    assert ran.code == 1
-    assert "failed: 2 tests with a baseline did not run, and required is set" in ran.text
-
-
 def test_shards_that_are_merged_lose_what_neither_ran(stored: Project) -> None:
     for name, chosen in (("one", "skipif"), ("two", APART)):
         ran = stored.pytest("--ttnn-perf", f"--ttnn-perf-json={name}.json", "-m", chosen)

@@ -36,12 +36,7 @@ def test_an_old_baseline_is_told(accepted_in_2024: Project) -> None:
         "stale: 1 baseline older than 180 days, the oldest test_model.py::test_model of 2024-02-29"
     ]
     assert "  measure anew with: ttnn-perf calibrate TESTS --write" in ran.text.splitlines()
-
-
-@pytest.mark.parametrize("days", [0, 100000])
-def test_how_old_is_old(accepted_in_2024: Project, days: int) -> None:
-    configure(accepted_in_2024, f"stale_days = {days}")
-
+    configure(accepted_in_2024, "stale_days = 100000")
     assert stale_lines(accepted_in_2024.pytest("--ttnn-perf").text) == []
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.behaviour.model import (
-    configure,
     counts_of,
     metric,
     outcomes,
@@ -67,13 +65,6 @@ def test_all_without_a_reason_is_refused(project: Project, reason: list[str]) ->
     )
 
 
-def test_option_wins_over_the_setting(project: Project) -> None:
-    write_latency(project, 12.5)
-    configure(project, 'update = "new"')
-
-    assert ", update improved, " in project.pytest("--ttnn-perf-update").text
-
-
 def test_what_is_wrong_with_a_test_stores_nothing_of_it(project: Project) -> None:
     """Neither beside a number that cannot be used, nor where the test raises after recording."""
     write_model(project, latency=metric(float("nan")), other=metric(5))
@@ -102,18 +93,3 @@ def test_reason_without_an_update_is_refused(project: Project, option: list[str]
         "--ttnn-perf-reason explains an update, and nothing is written without one: "
         "add --ttnn-perf-update, or leave it out"
     )
-
-
-def test_reason_stands_beside_time_commit_and_ttnn(project: Project) -> None:
-    project.run("git", "init", "-q")
-    identity = ["-c", "user.name=me", "-c", "user.email=me@here"]
-    project.run("git", *identity, "commit", "-q", "--allow-empty", "-m", "first")
-    commit = project.run("git", "rev-parse", "HEAD").text
-    write_latency(project, 12.5)
-
-    project.pytest("--ttnn-perf-update=new")
-
-    accepted = project.stored()["test_model"]["accepted"]
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", accepted.pop("at"))
-    assert "python" in accepted.pop("environment")
-    assert accepted == {"commit": commit[:12], "reason": None, "ttnn": None}

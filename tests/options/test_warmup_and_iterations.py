@@ -42,14 +42,3 @@ def test_nearest_word_wins(project: Project, name: str, recorded: str, default: 
         ]
         calls = [len(entry["metrics"]["wall_time"][recorded]) for entry in tests]
         assert calls == [expected, 6, 7]
-
-
-def test_no_warm_up_leaves_the_first_calls_among_the_samples(project: Project) -> None:
-    project.write(test_model="def test_model(ttnn_perf): ttnn_perf.measure(int)")
-
-    project.pytest("--ttnn-perf", "--ttnn-perf-warmup=0")
-
-    metrics = entry_of(project)["metrics"]
-    assert "warmup" not in metrics["wall_time"]
-    first_two = metrics["first_call_time"]["samples"] + metrics["second_call_time"]["samples"]
-    assert metrics["wall_time"]["samples"][:2] == first_two

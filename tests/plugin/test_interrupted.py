@@ -160,43 +160,24 @@ def test_a_second_ctrl_c_waits_for_no_fixture(project: Project) -> None:
     assert the_record(project)["complete"] is False
 
 
-#: Ctrl-C comes when a test has been measured: in its worker, or when the orchestrator judges it.
-MOMENTS = {
-    "its report is made": ("pytest_runtest_makereport", "item", "call.when == 'call'", "worker"),
-    "it is judged": ("pytest_runtest_logreport", "report", "report.when == 'call'", "orchestrator"),
-}
+#: Ctrl-C comes when a test has been measured in its worker.
 INTERRUPTED = """
     import os, signal, time
     import pytest
 
     lead = int(os.environ.setdefault("LEAD", str(os.getpid())))
-    role = "orchestrator" if lead == os.getpid() else "worker"
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def {hook}({arguments}):
+    def pytest_runtest_makereport(item, call):
         result = yield
-        if role == "{role}" and {when}:
+        if lead != os.getpid() and call.when == "call":
             os.kill(lead, signal.SIGINT)
-            {wait}
+            time.sleep(0.5)  # for the orchestrator to interrupt the worker in turn
         return result
 """
 
 
-@pytest.mark.parametrize(
-    "moment", ["its report is made", pytest.param("it is judged", marks=pytest.mark.long)]
-)
-def test_ctrl_c_when_a_test_has_been_measured_keeps_its_result(
-    project: Project, moment: str
-) -> None:
-    hook, argument, when, role = MOMENTS[moment]
-    source = INTERRUPTED.format(
-        hook=hook,
-        arguments="item, call" if "makereport" in hook else argument,
-        when=when,
-        role=role,
-        # For the orchestrator to hear of it, and to have the worker interrupted in turn.
-        wait="time.sleep(0.5)" if role == "worker" else "pass",
-    )
+def test_ctrl_c_when_a_test_has_been_measured_keeps_its_result(project: Project) -> None:
     write_tests(
         project,
         """
@@ -208,7 +189,7 @@ def test_ctrl_c_when_a_test_has_been_measured_keeps_its_result(
         def test_second(ttnn_perf):
             time.sleep(1000)
         """,
-        conftest=source,
+        conftest=INTERRUPTED,
     )
     with running(project, "--ttnn-perf-missing=warn") as under_way:
         ran = under_way.end()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from textwrap import dedent
 from typing import TYPE_CHECKING
@@ -30,8 +29,7 @@ link = take_link(os.environ)
 mine = list(link.assignment.tests or ("a", "b", "c"))
 def collect(tests=mine):
     unknown = dict(baselines=None, confirm=None, root=None, identities={}, points={})
-    return link.send(
-        "collected", tests=tests, measured=tests, deselected=[], lines=[], **unknown)
+    return link.send("collected", tests=tests, measured=tests, deselected=[], **unknown)
 def begin(test):
     return link.send("started", test=test, location=["file", 0, test])
 def run(*tests):
@@ -97,12 +95,6 @@ def test_a_worker_that_died_between_two_tests_got_somewhere(scene: Scene) -> Non
     assert [loss["tests"] for loss in all_of(heard, "lost")] == [[]]
 
 
-def test_a_worker_that_goes_on_after_its_end_has_come_to_it(scene: Scene) -> None:
-    heard = scene.run("collect(['a']); run('a'); close(); link.send('opened'); kill()")
-    assert [message.kind for message in heard[-2:]] == ["ended", "opened"]
-    assert not (scene.path / "passes").exists()
-
-
 @pytest.mark.parametrize(
     "last",
     ["raw(b'no JSON\\n')", "raw(b'{')", 'raw(b\'{"kind": "Sung"}\\n\')'],
@@ -139,17 +131,3 @@ def test_the_first_worker_that_cannot_be_started_is_an_error(scene: Scene) -> No
     with pytest.raises(UsageError, match=r"^a worker cannot be started: .*'.*/nowhere'$"):
         scene.hear(Pass(workers, PassKind.WALL, None))
     assert not (scene.path / "passes").exists()
-
-
-def test_runs_at_the_same_time_do_not_take_folders_from_each_other(tmp_path: Path) -> None:
-    def make_and_discard(name: str) -> None:
-        folder = tmp_path / "passes" / name
-        workers = Workers(Settings(), lambda _: [], tmp_path / "nowhere", folder, print)
-        for _ in range(50):
-            # There is no such folder to start it in: its own is discarded again.
-            with pytest.raises(UsageError):
-                workers.start(PassKind.WALL, None)
-
-    with ThreadPoolExecutor() as pool:
-        assert list(pool.map(make_and_discard, "abcd")) == [None] * 4
-    assert not (tmp_path / "passes").exists()

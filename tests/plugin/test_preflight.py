@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_ttnn_perf.core.errors import UsageError, WriteError
 from pytest_ttnn_perf.core.settings import ProfilerKind, Settings
-from pytest_ttnn_perf.machine.environment import devices_of
 from pytest_ttnn_perf.machine.ttnn import Build
 from pytest_ttnn_perf.plugin import preflight as readiness
 from pytest_ttnn_perf.plugin.preflight import (
@@ -19,10 +17,14 @@ from pytest_ttnn_perf.plugin.preflight import (
     take_share,
 )
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 VISIBLE = "TT_VISIBLE_DEVICES"
 INSTALLED = Build("0.81.1", "/site/ttnn")
 WITH_TRACY = Build("0.81.1", "/site/ttnn", tracy=True, arch="wormhole_b0")
-PRINTS = {"TT_METAL_DPRINT_CORES": "0,0"}
+
+
 SELF_CHECKS = {"TT_METAL_LLK_ASSERTS": "0"}
 
 
@@ -44,14 +46,6 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     monkeypatch.setattr(readiness, "installed_ttnn", lambda: INSTALLED)
     monkeypatch.setattr("pytest_ttnn_perf.machine.inspection.preflight", preflight)
     return calls
-
-
-def test_what_is_replayed_has_no_profiler_and_no_conflicts(
-    tmp_path: Path, asked: list[tuple[object, ...]]
-) -> None:
-    replaying = settings(tmp_path, replay=tmp_path, profiler=ProfilerKind.DEVICE)
-    assert choose_profiler(replaying, PRINTS) == ProfilerChoice(ProfilerKind.OFF, "replaying")
-    assert asked == []
 
 
 def test_the_installed_ttnn_is_asked_once_and_decides(
@@ -98,13 +92,6 @@ def test_tt_lang_s_profilers_may_be_set_where_they_are_asked_for(tmp_path: Path)
     )
 
 
-def test_without_ttnn_no_variable_is_in_the_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(readiness, "installed_ttnn", lambda: Build(None))
-    assert choose_profiler(settings(tmp_path), PRINTS).why == "no ttnn is installed"
-
-
 @pytest.mark.parametrize(
     ("build", "environment", "there"),
     [
@@ -125,12 +112,6 @@ def test_whether_tests_may_open_a_device(
     monkeypatch.setattr(readiness, "installed_ttnn", lambda: build)
     given = {name: text.format(cwd=tmp_path) for name, text in environment.items()}
     assert has_devices(given) is there
-
-
-def test_the_driver_s_devices_are_in_their_usual_place_unless_another_is_named() -> None:
-    for environment in ({}, {"TTNN_PERF_DEVICES": ""}):
-        assert devices_of(environment) == Path("/dev/tenstorrent")
-    assert devices_of({"TTNN_PERF_DEVICES": "/mnt"}) == Path("/mnt")
 
 
 @pytest.fixture

@@ -5,61 +5,19 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.behaviour.model import counts_of, failure_of
-from tests.faults.refusals import PYTEST_USAGE, assert_no_traceback, assert_refused
+from tests.faults.refusals import assert_no_traceback
 from tests.faults.workers import outcome_of, run, the_record, told, write_tests
 
 if TYPE_CHECKING:
+    import pytest
+
     from tests.harness.project import Project
 
 MODEL = """
     def test_model(ttnn_perf):
         ttnn_perf.record("latency", 1.0, unit="ms")
 """
-ASSIGNMENT = {
-    "kind": "wall",
-    "folder": "somewhere",
-    "tests": None,
-    "first": True,
-    "cwd_on_path": True,
-}
-_NOT_OPEN = "its channel 1 is not open; unset TTNN_PERF_ASSIGNMENT, which only a worker is given"
-
-
-@pytest.mark.parametrize("variable", ["TTNN_PERF_ASSIGNMENT", "TTNN_PERF_SHARE"])
-def test_an_assignment_that_cannot_be_read_is_refused_in_one_sentence(
-    project: Project, monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
-    project.write(test_model=MODEL)
-    file = project.path / "assignment.json"
-    for content, problem in (
-        (None, ": cannot read: No such file or directory"),
-        ("", ":1: the file is empty"),
-        (json.dumps(ASSIGNMENT)[:40], ":1: not valid JSON: "),
-        (json.dumps({**ASSIGNMENT, "kind": "dance"}), ":1: ['kind']: expected one of "),
-        (json.dumps({**ASSIGNMENT, "tests": [1]}), ":1: ['tests'][0]: expected a string, found 1"),
-    ):
-        if content is not None:
-            file.write_text(content)
-        monkeypatch.setenv(variable, str(file))
-        ran = project.pytest("--ttnn-perf")
-        assert_refused(ran, code=PYTEST_USAGE, says=(f"{file}{problem}",))
-
-
-def test_an_assignment_of_another_process_is_refused_in_one_sentence(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Left in the environment of a shell, say. Descriptor 1 is open, and no channel.
-    project.write(test_model=MODEL)
-    file = project.path / "assignment.json"
-    file.write_text(json.dumps(ASSIGNMENT))
-    monkeypatch.setenv("TTNN_PERF_CHANNEL", "1")
-    monkeypatch.setenv("TTNN_PERF_ASSIGNMENT", str(file))
-    assert counts_of(project.pytest()) == "1 passed", "without the gate nobody is a worker"
-    ran = project.pytest_process("--ttnn-perf")
-    assert_refused(ran, code=PYTEST_USAGE, says=(f"{file}: {_NOT_OPEN}",))
 
 
 def test_a_pytest_that_a_test_starts_is_not_taken_for_a_worker(
@@ -202,53 +160,3 @@ def test_text_that_is_no_text_comes_through(
     names = [json.dumps(name) for name in the_record(project)["tests"]]
     assert r'"test_model.py::test_ids[caf\u00e9]"' in names
     assert r'"test_model.py::test_ids[lone\udcff]"' in names
-
-
-def test_what_a_worker_prints_beyond_the_letters_of_our_terminal_is_shown_escaped(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    write_tests(
-        project,
-        r"""
-        import os
-
-        def test_prints(ttnn_perf):
-            os.write(1, "<\u00e9 \u4e16 \u2028>\n".encode())
-            os.write(1, b"<\xff>\n")
-            ttnn_perf.record("latency", 1.0, unit="ms")
-        """,
-    )
-    ran = run(project, "-s")
-    assert r"<\xe9 \u4e16 \u2028>" in ran.text
-    assert r"<\ufffd>" in ran.text
-    assert (counts_of(ran), ran.code) == ("1 passed", 0)
-
-
-def test_what_json_cannot_hold_costs_nothing_and_megabytes_are_heard(project: Project) -> None:
-    write_tests(
-        project,
-        """
-        def test_properties(ttnn_perf, request):
-            ttnn_perf.record("latency", 1.0, unit="ms")
-            request.node.user_properties.append(("shapes", {(1, 2): {3}}))
-            request.node.user_properties.append(("size", "z" * 2_000_000))
-            print(("y" * 79 + "\\n") * 20_000, end="")
-        """,
-        conftest="""
-        import pytest
-
-        @pytest.hookimpl(wrapper=True)
-        def pytest_runtest_makereport(item):
-            report = yield
-            report.item = item
-            report.around = {item: [report]}
-            return report
-        """,
-    )
-    ran = run(project, "--junitxml=junit.xml", "-rP")
-    assert (counts_of(ran), ran.code) == ("1 passed", 0)
-    text = (project.path / "junit.xml").read_text()
-    assert '<property name="shapes" ' in text
-    assert "z" * 2_000_000 in text
-    assert ran.text.count("y" * 79) == 20_000

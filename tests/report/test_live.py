@@ -28,16 +28,6 @@ def test_a_line_is_rewritten_and_nothing_of_it_stays() -> None:
     assert screen.getvalue() == "\r\x1b[2K1 of 2 tests\r\x1b[2K2 of 2 tests\r\x1b[2K"
 
 
-def test_a_line_below_goes_back_to_where_others_write() -> None:
-    screen = Screen()
-    line = LiveLine(screen)
-    line.show("test_a: running for 3 s", below=14)
-    line.clear()
-    line.clear()
-    back = "\x1b[A\r\x1b[14C"
-    assert screen.getvalue() == f"\n\r\x1b[2Ktest_a: running for 3 s{back}\n\r\x1b[2K{back}"
-
-
 def test_a_long_line_stays_one_line() -> None:
     screen = Screen()
     LiveLine(screen).show("漢字\n\x1b[31m" * 40)
