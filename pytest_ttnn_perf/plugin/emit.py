@@ -1,4 +1,4 @@
-"""The hooks that pytest would call if a worker's tests ran here."""
+"""Failed reports, what was collected, and hooks that other plugins implement."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import json
 import logging
 import os
 import traceback
-import warnings
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pluggy
@@ -19,24 +17,22 @@ from _pytest._code.code import (
     ReprFileLocation,
     ReprTraceback,
 )
-from _pytest.reports import CollectErrorRepr
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core import wings
-from pytest_ttnn_perf.core.errors import DecodeError, TtnnPerfError
+from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.finding import CustomRule
 from pytest_ttnn_perf.core.hardware import UNKNOWN, Hardware
 from pytest_ttnn_perf.core.observation import CaptureFormat, Coverage, Location
 from pytest_ttnn_perf.core.text import repr_of, text_of
 from pytest_ttnn_perf.plugin.settings import is_parametrised, settings_of
-from pytest_ttnn_perf.report.tables import NARROWEST, Style, printed, shown_path
+from pytest_ttnn_perf.report.tables import NARROWEST, Style, shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pytest_ttnn_perf.core.observation import Observation, Run
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.plugin.wire import Message
 
     Place = tuple[str, int | None, str]
     Extension = TypeVar("Extension", CustomRule, CaptureFormat)
@@ -232,91 +228,3 @@ def style_of(reporter: pytest.TerminalReporter) -> Style:
     writer = reporter.config.get_terminal_writer()
     width = max(writer.fullwidth, NARROWEST)
     return Style(width, colour=writer.hasmarkup, wrap=bool(reporter.isatty))
-
-
-class Emitter:
-    """Calls the hooks that pytest would call if the tests ran here."""
-
-    def __init__(self, session: pytest.Session) -> None:
-        self.session = session
-        self.hook: Any = session.config.hook
-        #: The terminal reporter; None without one.
-        self.terminal: Any = session.config.pluginmanager.get_plugin("terminalreporter")
-
-    def print_line(self, text: str) -> None:
-        reporter = self.terminal
-        if reporter is not None and reporter.verbosity > -2:
-            reporter.ensure_newline()
-            writer = self.session.config.get_terminal_writer()
-            if writer.width_of_current_line:  # letters that no file name stands before
-                writer.line()
-            for line in printed(text.split("\n"), style_of(reporter)):
-                reporter.write_line(line)
-
-    def name_file_of(self, test: str) -> None:
-        """Start a line with the test's file, where results are single letters."""
-        reporter = self.terminal
-        if reporter is not None and reporter.showfspath and not reporter.showlongtestinfo:
-            reporter.write_fspath_result(test, "")
-
-    def show_collection(self, message: Message) -> None:
-        tests, deselected = message["tests"], message["deselected"]
-        self.session.testscollected = len(tests)
-        self._forget_collected(tests)
-        if deselected:
-            items = [SimpleNamespace(nodeid=test, name=test) for test in deselected]
-            self.hook.pytest_deselected(items=items)
-        reporter = self.terminal
-        if reporter is None:
-            return
-        if hasattr(reporter, "tests_count"):  # of pytest-sugar, for its percentages
-            reporter.tests_count = len(tests)
-        # It counts the items it sees, and those are in another process.
-        reporter._numcollected = len(tests) + len(deselected)  # noqa: SLF001
-        reporter.report_collect(final=True)
-
-    def _forget_collected(self, tests: Sequence[str]) -> None:
-        """Forget failures of files and classes that were collected again."""
-        plugin = self.session.config.pluginmanager.get_plugin("lfplugin")
-        failed = {} if plugin is None else plugin.lastfailed
-        for name in [*failed]:
-            if any(test.startswith((f"{name}::", f"{name}/")) for test in tests):
-                del failed[name]
-
-    def report(self, data: dict[str, Any]) -> Any:
-        """Return a worker's report, with tuples where JSON has only lists.
-
-        Raises:
-            DecodeError: it is no report.
-        """
-        config = self.session.config
-        try:
-            report = self.hook.pytest_report_from_serializable(config=config, data=data)
-            if isinstance(report.longrepr, str) and "\n" in report.longrepr:
-                # It was more than a text where it was made: no part of the short summary.
-                report.longrepr = CollectErrorRepr(report.longrepr)
-            for name in ("location", "longrepr"):
-                if isinstance(getattr(report, name, None), list):
-                    setattr(report, name, tuple(getattr(report, name)))
-            for name in ("sections", "user_properties"):
-                setattr(report, name, [tuple(pair) for pair in getattr(report, name, ())])
-        except (AttributeError, KeyError, TypeError, ValueError) as cause:
-            raise DecodeError((), "a report of pytest", repr(data)[:80]) from cause
-        return report
-
-    def internal_error(self, text: str) -> None:
-        try:
-            raise RuntimeError(text)
-        except RuntimeError:
-            error = pytest.ExceptionInfo.from_current()
-        self.hook.pytest_internalerror(excrepr=text, excinfo=error)
-
-    def record_warning(self, message: Message) -> None:
-        category = type(message["category"], (Warning,), {"__module__": "builtins"})
-        warning = warnings.WarningMessage(
-            category(message["text"]), category, message["filename"], message["line"]
-        )
-        known = {name: message[name] for name in ("when", "location")}
-        self.hook.pytest_warning_recorded.call_historic(
-            kwargs={"warning_message": warning, "nodeid": message.test, **known}
-        )

@@ -10,11 +10,14 @@ from __future__ import annotations
 import os
 import shutil
 import time
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from _pytest.reports import CollectErrorRepr
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core import wings
@@ -28,7 +31,6 @@ from pytest_ttnn_perf.gate.confirm import suspects
 from pytest_ttnn_perf.machine.chips import ChipWatch
 from pytest_ttnn_perf.plugin.activation import distribution_of, leave_undistributed
 from pytest_ttnn_perf.plugin.emit import (
-    Emitter,
     fail_report,
     identities_among,
     live_logs,
@@ -47,7 +49,7 @@ from pytest_ttnn_perf.report.tables import Line, Style, fitted, printed
 from pytest_ttnn_perf.report.terminal import shift_line, suspicion_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.core.settings import DatabaseUrl, ProfilerKind
     from pytest_ttnn_perf.plugin.emit import TestCollection
@@ -62,8 +64,9 @@ class Relay:
 
     def __init__(self, session: pytest.Session, run: RunReport, collection: TestCollection) -> None:
         self.session, self.run, self.gate, self.collection = session, run, run.gate, collection
-        self.emitter = Emitter(session)
         self._hook: Any = session.config.hook
+        #: The terminal reporter; None without one.
+        self._terminal: Any = session.config.pluginmanager.get_plugin("terminalreporter")
         #: What ended the workers before their time, to be raised at the end of this session's loop.
         self.ended_by: BaseException | None = None
         self._collected = False
@@ -79,7 +82,7 @@ class Relay:
             "started": self._start,
             "reported": self._receive,
             "finished": self._finish,
-            "warned": self.emitter.record_warning,
+            "warned": self._record_warning,
             "stopped": self._stop,
             "lost": self._lose_worker,
         }
@@ -119,7 +122,7 @@ class Relay:
             code = pytest.ExitCode.INTERNAL_ERROR
             self.ended_by = pytest.exit.Exception(text, returncode=code)
         elif not loss["tests"]:
-            self.emitter.print_line(f"ttnn-perf: a worker {why}")
+            self.print_line(f"ttnn-perf: a worker {why}")
             self.session.testsfailed += 1  # no test is to blame, and yet the run is not fine
 
     def give_up(self, tests: Iterable[str], why: str | None = None) -> None:
@@ -133,7 +136,7 @@ class Relay:
             test = next(iter(self.held))
             judged = self.gate.judged(test)
             text = self.run.failure(judged) if judged else None
-            self.emitter.name_file_of(test)
+            self._name_file_of(test)
             for report in self.held.pop(test):
                 if text is not None and report.when == "call" and report.passed:
                     fail_report(report, text)
@@ -154,7 +157,7 @@ class Relay:
             return  # of a later worker
         self._collected = True
         points = {test: decode(SweepPoint, point) for test, point in message["points"].items()}
-        self.emitter.show_collection(message)
+        self._show_collection(message)
         if message["measured"] is None:  # distributed, nobody tells what was deselected
             self.gate.begin(message["tests"])
         else:
@@ -168,7 +171,7 @@ class Relay:
             return  # of a later worker
         test, observed = message.test, message.observed
         phase, identity = message["report"].get("when"), message["report"].get(IDENTITY)
-        report = self.emitter.report(message["report"])
+        report = self._report_of(message["report"])
         if message.of_collection:
             self._hook.pytest_collectreport(report=report)
             return
@@ -204,7 +207,7 @@ class Relay:
         if report.passed and (again or suspected):
             self.held[test] = []
             if again and suspected:
-                self.emitter.print_line(suspicion_line(judged.observation.test, suspected))
+                self.print_line(suspicion_line(judged.observation.test, suspected))
             return
         text = self.run.failure(judged)
         # Not one of pytest-rerunfailures, which is neither: the test goes on.
@@ -256,7 +259,11 @@ class Relay:
         if message["cause"] == "refused":
             self.ended_by = pytest.UsageError(text)
         elif message["cause"] == "broke":
-            self.emitter.internal_error(text)
+            try:
+                raise RuntimeError(text)
+            except RuntimeError:
+                error = pytest.ExceptionInfo.from_current()
+            self._hook.pytest_internalerror(excrepr=text, excinfo=error)
             why = "ttnn-perf: internal error of a worker"
             code = pytest.ExitCode.INTERNAL_ERROR
             self.ended_by = pytest.exit.Exception(why, returncode=code)
@@ -264,6 +271,77 @@ class Relay:
             self.ended_by = pytest.exit.Exception(text, returncode=code)
         else:
             self.ended_by = self.session.Interrupted(text)
+
+    def print_line(self, text: str) -> None:
+        reporter = self._terminal
+        if reporter is not None and reporter.verbosity > -2:
+            reporter.ensure_newline()
+            writer = self.session.config.get_terminal_writer()
+            if writer.width_of_current_line:  # letters that no file name stands before
+                writer.line()
+            for line in printed(text.split("\n"), style_of(reporter)):
+                reporter.write_line(line)
+
+    def _name_file_of(self, test: str) -> None:
+        """Start a line with the test's file, where results are single letters."""
+        reporter = self._terminal
+        if reporter is not None and reporter.showfspath and not reporter.showlongtestinfo:
+            reporter.write_fspath_result(test, "")
+
+    def _show_collection(self, message: Message) -> None:
+        tests, deselected = message["tests"], message["deselected"]
+        self.session.testscollected = len(tests)
+        self._forget_collected(tests)
+        if deselected:
+            items = [SimpleNamespace(nodeid=test, name=test) for test in deselected]
+            self._hook.pytest_deselected(items=items)
+        reporter = self._terminal
+        if reporter is None:
+            return
+        if hasattr(reporter, "tests_count"):  # of pytest-sugar, for its percentages
+            reporter.tests_count = len(tests)
+        # It counts the items it sees, and those are in another process.
+        reporter._numcollected = len(tests) + len(deselected)  # noqa: SLF001
+        reporter.report_collect(final=True)
+
+    def _forget_collected(self, tests: Sequence[str]) -> None:
+        """Forget failures of files and classes that were collected again."""
+        plugin = self.session.config.pluginmanager.get_plugin("lfplugin")
+        failed = {} if plugin is None else plugin.lastfailed
+        for name in [*failed]:
+            if any(test.startswith((f"{name}::", f"{name}/")) for test in tests):
+                del failed[name]
+
+    def _report_of(self, data: dict[str, Any]) -> Any:
+        """Return a worker's report, with tuples where JSON has only lists.
+
+        Raises:
+            DecodeError: it is no report.
+        """
+        config = self.session.config
+        try:
+            report = self._hook.pytest_report_from_serializable(config=config, data=data)
+            if isinstance(report.longrepr, str) and "\n" in report.longrepr:
+                # It was more than a text where it was made: no part of the short summary.
+                report.longrepr = CollectErrorRepr(report.longrepr)
+            for name in ("location", "longrepr"):
+                if isinstance(getattr(report, name, None), list):
+                    setattr(report, name, tuple(getattr(report, name)))
+            for name in ("sections", "user_properties"):
+                setattr(report, name, [tuple(pair) for pair in getattr(report, name, ())])
+        except (AttributeError, KeyError, TypeError, ValueError) as cause:
+            raise DecodeError((), "a report of pytest", repr(data)[:80]) from cause
+        return report
+
+    def _record_warning(self, message: Message) -> None:
+        category = type(message["category"], (Warning,), {"__module__": "builtins"})
+        warning = warnings.WarningMessage(
+            category(message["text"]), category, message["filename"], message["line"]
+        )
+        known = {name: message[name] for name in ("when", "location")}
+        self._hook.pytest_warning_recorded.call_historic(
+            kwargs={"warning_message": warning, "nodeid": message.test, **known}
+        )
 
 
 _UNMEASURED: Final = "the run stopped before it was measured again"
@@ -318,7 +396,7 @@ class Orchestrator:
         __tracebackhide__ = True
         relay = Relay(session, self.run, self.collection)
         check_untouched(self.touched, os.environ)
-        print_line = relay.emitter.print_line
+        print_line = relay.print_line
         settings = self.run.gate.settings
         try:
             with lease(settings, os.environ, lambda text: print_line(f"ttnn-perf: {text}")):
@@ -335,7 +413,7 @@ class Orchestrator:
             arguments=lambda folder: _arguments(config, folder),
             cwd=config.invocation_params.dir,
             folder=self.run.gate.passes_folder,
-            print_line=relay.emitter.print_line,
+            print_line=relay.print_line,
             profiler=self.profiler,
             shown=config.getoption("capture") != "fd" or live_logs(config) is not None,
         )

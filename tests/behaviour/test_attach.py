@@ -91,19 +91,3 @@ def test_two_captures_of_one_metric_are_an_error_that_names_both(project: Projec
     ) in ran.text
     assert metrics_of(project)["device_kernel_time"] == ("time", "device", [30_000])
     assert project.stored() == before
-
-
-def test_times_that_are_all_alike_never_become_a_baseline(model: Project) -> None:
-    attach(model, *(op(code, 1000) for code in ("Conv2d", "Matmul") for _ in range(4)))
-
-    ran = model.pytest("--ttnn-perf-update=new")
-
-    assert (ran.code, counts_of(ran)) == (1, "1 failed")
-    assert "capture.csv: 8 of 8 ops took exactly 1000 ns: not measured" in ran.text
-    assert not (model.path / "baselines").exists()
-
-    model.pytest("--ttnn-perf", "--ttnn-perf-checklist=report", "--ttnn-perf-json=run.json")
-    accepted = model.cli("baseline", "accept", "run.json", "--update", "all", "--reason", "try it")
-    assert "TTP008 durations-alike: 100.0 % of 8 ops took exactly the same time" in accepted.text
-    assert accepted.code == 1
-    assert not (model.path / "baselines").exists()

@@ -50,6 +50,13 @@ ATTACH = """
 """
 
 
+HARDWARE = """
+    from pytest_ttnn_perf.hooks import Hardware
+
+    def pytest_ttnn_perf_hardware(item, hardware):
+        assert hardware is None
+        return Hardware("quasar", "lab3", "1x1") if "model" in item.name else None
+"""
 REPORT = """
     import pathlib
 
@@ -195,3 +202,14 @@ def test_a_report_that_fails_does_not_cost_the_record(project: Project) -> None:
         "not written: conftest.py: pytest_ttnn_perf_report raised ValueError: no disk" in ran.text
     )
     assert record_of(project)["tests"]
+
+
+def test_hardware_that_we_do_not_know_is_told(project: Project) -> None:
+    project.write(conftest=HARDWARE, test_model=MODEL)
+
+    ran = gate(project)
+
+    assert counts_of(ran) == "1 passed"
+    assert (project.path / "baselines" / "quasar-lab3-1x1" / "test_model.json").exists()
+    told = record_of(project)["tests"][TEST]["hardware"]
+    assert told == {"arch": "quasar", "board": "lab3", "mesh": "1x1"}

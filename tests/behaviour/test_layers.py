@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.measure.pcc import Agreement, Layer, first_below, worst_layer
-from tests.behaviour.model import entry_of, failure_of
+from tests.behaviour.model import counts_of, entry_of, failure_of
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -95,3 +95,20 @@ def test_the_sentence_fits_into_a_line(names: tuple[str, str, str], sentence: st
     assert first_below(layers) == sentence
     assert len(sentence) <= 80
     assert worst_layer(layers) is layers[1]
+
+
+@pytest.mark.parametrize(
+    "limits", ["0.59", "{'head': 0.5, 'layer2': 0.7}"], ids=["one for all", "by name"]
+)
+def test_layers_above_their_limits_pass(project: Project, limits: str) -> None:
+    write(
+        project,
+        f"found = ttnn_perf.check_layers(MODEL, at_least={limits})",
+        "assert found == pytest.approx({'stem': 1, 'layer1': 1, 'layer2': 0.8, 'head': 0.6})",
+    )
+
+    assert counts_of(project.pytest()) == "1 passed"
+    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-ignore=TTP906")
+    assert counts_of(ran) == "1 passed", ran.text
+    assert set(project.stored()["test_model"]["metrics"]) == {"pcc"}
+    assert counts_of(project.pytest("--ttnn-perf", "--ttnn-perf-ignore=TTP906")) == "1 passed"

@@ -198,3 +198,16 @@ def test_mistaken_argument_is_refused(project: Project, argument: str, problem: 
     project.pytest(*QUIET)
 
     assert entry_of(project)["raised"] == f"UsageError: {problem}"
+
+
+def test_synchronisation_is_part_of_the_time_and_setup_is_not(project: Project) -> None:
+    write_body(
+        project,
+        f"{CLOCK}ttnn_perf.measure(advance(5), setup=advance(1000), sync=advance(20), clock=clock)",
+        "warmup=1, iterations=2",
+    )
+
+    project.pytest(*QUIET)
+
+    sim_time = entry_of(project)["metrics"]["sim_time"]
+    assert (sim_time["warmup"], sim_time["samples"]) == ([25], [25, 25])

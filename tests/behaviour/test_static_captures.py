@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.core.hardware import Hardware
-from pytest_ttnn_perf.core.observation import Artifact
-from pytest_ttnn_perf.measure.hardware import other_hardware
 from tests.behaviour.model import counts_of, record_of
 from tests.harness.captures import capture, op
 
@@ -68,15 +65,3 @@ def test_the_same_file_in_many_runs_is_still_one_session(model: Project) -> None
     attach(model, op("Matmul", 100_400))
     model.pytest("--ttnn-perf-update")
     assert len(sessions(model, "wormhole_b0-unknown-1x1")) == 2
-
-
-def test_a_capture_of_other_hardware_than_the_test_opened_is_named() -> None:
-    opened = Hardware("wormhole_b0", "n300", "1x2")
-    told = "is attached, and the test opened wormhole_b0-n300-1x2: attach one of that hardware"
-    for other, found in (
-        (Artifact((), arch="blackhole"), "a capture of blackhole"),
-        (Artifact((), arch="Wormhole_B0", devices=3), "a capture of 3 devices"),
-    ):
-        assert str(other_hardware(opened, other)).startswith(f"{found} {told}")
-    assert other_hardware(opened, Artifact((), arch="Wormhole_B0", devices=2)) is None
-    assert other_hardware(opened, Artifact(())) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -81,22 +81,8 @@ WHERE = """
 """
 
 
-def where(project: Project) -> list[Any]:
-    """Return what the tests noted."""
-    return sorted(map(json.loads, (project.path / "where").read_text().splitlines()))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["-n", "auto", "--dist", "loadfile"], "-n auto"),
-        pytest.param(["--dist=load", "--tx=2*popen"], "--tx 2*popen", marks=pytest.mark.long),
-        (["--tx=2*popen"], None),  # names processes, and hands them nothing
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_ways_to_distribute(
-    project: Project, arguments: list[str], said: str | None, monkeypatch: pytest.MonkeyPatch
+def test_it_distributes_in_its_own_way_and_passes_nothing_of_ours_on(
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "2")
     # Inside another distributed run it is its own.
@@ -104,19 +90,18 @@ def test_ways_to_distribute(
         monkeypatch.setenv(f"PYTEST_XDIST_{name}", value)
     project.write(test_one=WHERE, test_two=WHERE)
 
-    ran = gate(project, "--ttnn-perf-missing=ignore", *arguments)
+    ran = gate(project, "--ttnn-perf-missing=ignore", "-n", "auto", "--dist", "loadfile")
 
     assert (ran.code, counts_of(ran)) == (0, "4 passed")
     names = [f"test_{file}.py::test_where[{number}]" for file in ("one", "two") for number in "01"]
-    assert [name for name, _, _ in where(project)] == names
     assert sorted(record_of(project)["tests"]) == names
-    workers = [worker for _, worker, _ in where(project)]
-    assert set(workers) == ({"gw0", "gw1"} if said else {""})
-    if "loadfile" in arguments:
-        assert workers[0] == workers[1] != workers[2] == workers[3]
-    assert [ours for _, _, ours in where(project)] == [[]] * 4
-    header = [line for line in ran.text.splitlines() if NOISY in line]
-    assert header == ([f"ttnn-perf: {said}: {NOISY} runs beside them"] if said else [])
+    noted = sorted(map(json.loads, (project.path / "where").read_text().splitlines()))
+    assert [name for name, _, _ in noted] == names
+    workers = [worker for _, worker, _ in noted]
+    assert set(workers) == {"gw0", "gw1"}
+    assert workers[0] == workers[1] != workers[2] == workers[3]
+    assert [ours for _, _, ours in noted] == [[]] * 4
+    assert f"ttnn-perf: -n auto: {NOISY} runs beside them" in ran.text.splitlines()
 
 
 #: Two tests that meet before each timed section, and note when it begins and ends.

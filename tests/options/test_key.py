@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.model import configure, failure_of, write_latency
-from tests.harness.captures import capture, op
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -59,10 +58,3 @@ def test_hardware_that_a_test_states_is_of_this_machine(model: Project) -> None:
     model.write(test_model=source)
     model.pytest("--ttnn-perf-update=new")
     assert keys(model) == ["wormhole_b0-n150-1x1-host_lab7"]
-
-
-def test_a_capture_that_was_there_before_is_of_no_machine(model: Project) -> None:
-    (model.path / "capture.csv").write_text(capture(op("Matmul", 50_000)))
-    model.write(test_model="def test_model(ttnn_perf): ttnn_perf.attach('capture.csv')")
-    model.pytest("--ttnn-perf-update=new")
-    assert keys(model) == ["wormhole_b0-unknown-1x1"]

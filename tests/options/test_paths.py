@@ -39,13 +39,6 @@ def places(project: Project, folder: str) -> set[str]:
     return {name for name, files in WRITTEN.items() if [*root.glob(f"{name}{files}")]}
 
 
-def test_defaults_are_folders_of_the_root(below: Project) -> None:
-    below.pytest("--ttnn-perf-update=new", "..")
-
-    assert places(below, ".") == {"baselines"}
-    assert len([*below.path.glob(".ttnn_perf/runs/*.json")]) == 1
-
-
 def test_settings_start_at_the_root_and_options_where_the_user_stands(below: Project) -> None:
     configure(below, *(f'{name} = "kept/{name}"' for name in WRITTEN))
 

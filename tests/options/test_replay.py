@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.behaviour.model import counts_of, record_of
+from tests.behaviour.model import record_of
 from tests.harness.captures import capture, op
 
 if TYPE_CHECKING:
@@ -67,21 +67,6 @@ def test_artifacts_are_found_by_the_name_of_their_test(models: Project, name: st
     assert not {"wall_time", "first_call_time", "second_call_time"} & set(measured)
     assert (models.path / "baselines/wormhole_b0-unknown-1x1/models/test_cnn.json").exists()
     assert (models.path / "baselines/wormhole_b0-unknown-1x1/models/test_cnn.ops").is_dir()
-
-
-def test_a_slower_capture_fails_its_test_by_name_and_by_op(models: Project) -> None:
-    file = recorded(models, "test_resnet[8].csv", op("Matmul", 50_000))
-    models.pytest("--ttnn-perf-replay", "recorded", "--ttnn-perf-update=new")
-    file.write_text(capture(op("Matmul", 60_000, cores=32)))
-
-    ran = models.pytest("--ttnn-perf-replay=recorded", "--ttnn-perf-confirm", "2")
-
-    assert (ran.code, counts_of(ran)) == (1, "1 failed")
-    accept = f"ttnn-perf baseline accept .ttnn_perf/runs/RUN-ID.json --reason \"why\" -- '{TEST}'"
-    assert f"accept it with: {accept}" in ran.text
-    assert "by op: +20.0 % (+10.0 us) = Matmul 1x1x1000x512 +10.0 us (64 → 32 cores)" in ran.text
-    # What was recorded does not change: there is nothing to measure again.
-    assert record_of(models)["tests"][TEST]["metrics"]["device_kernel_time"]["confirmations"] == []
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ BOTH = """
     def test_b(ttnn_perf):
         ttnn_perf.record("latency", 12.5, unit="ms")
 """
-#: Leaves out the test that may be skipped.
-APART = "not skipif"
+
+
 LOST = [
     "failed: 1 test with a baseline did not run, and required is set",
     "  test_model.py::test_a",
@@ -74,16 +74,6 @@ def test_a_selection_loses_nothing(stored: Project) -> None:
     ran = stored.pytest("--ttnn-perf", "-k", "test_b")
 
     assert (ran.code, losses(ran.text)) == (0, [])
-
-
-def test_shards_that_are_merged_lose_what_neither_ran(stored: Project) -> None:
-    for name, chosen in (("one", "skipif"), ("two", APART)):
-        ran = stored.pytest("--ttnn-perf", f"--ttnn-perf-json={name}.json", "-m", chosen)
-        assert counts_of(ran) == "1 passed, 1 deselected"
-    configure(stored, "required = true")
-
-    assert stored.cli("merge", "one.json", "two.json").code == 0
-    assert stored.cli("merge", "two.json", "one.json").code == 0
 
 
 def test_with_xdist_it_is_refused_and_never_left_out_in_silence(stored: Project) -> None:

@@ -8,12 +8,9 @@ import pytest
 
 from tests.behaviour.model import (
     counts_of,
-    metric,
-    outcomes,
     refusal_of,
     stored_metric,
     write_latency,
-    write_model,
 )
 
 if TYPE_CHECKING:
@@ -63,24 +60,6 @@ def test_all_without_a_reason_is_refused(project: Project, reason: list[str]) ->
     assert refusal_of(ran) == (
         '--ttnn-perf-update=all needs --ttnn-perf-reason "why the change is right"'
     )
-
-
-def test_what_is_wrong_with_a_test_stores_nothing_of_it(project: Project) -> None:
-    """Neither beside a number that cannot be used, nor where the test raises after recording."""
-    write_model(project, latency=metric(float("nan")), other=metric(5))
-    project.write(
-        test_other="""
-            def test_raises(ttnn_perf):
-                ttnn_perf.record("latency", 12.5, unit="ms")
-                raise RuntimeError("device lost")
-        """
-    )
-
-    ran = project.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason=because")
-
-    assert counts_of(ran) == "2 failed"
-    assert outcomes(project) == {"latency": "NO_DATA", "other": "NO_BASELINE"}
-    assert not (project.path / "baselines").exists()
 
 
 @pytest.mark.parametrize("option", [[], ["--ttnn-perf"]], ids=["idle", "gated"])
