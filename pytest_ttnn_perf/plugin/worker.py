@@ -340,7 +340,7 @@ _ONCE: Final = (
 
 
 class AssignedTests:
-    """A worker's assignment; one that has a share in it has a folder of its ``own``."""
+    """A worker's assignment, or a share of it with its ``own`` folder."""
 
     def __init__(self, assignment: Assignment, own: Path | None = None) -> None:
         self.assignment, self.own = assignment, own
