@@ -2,7 +2,7 @@
 
     python benchmarks/bisect_rates.py [--searches 20] [--seed N]
 
-The repository is real; what would be measured is simulated, round by round. A search is right if it
+What would be measured is simulated, round by round. A search is right if it
 ends with the commit that was planted, or, where commits beside it are broken, with no others than
 these. Exit code 1 if one names another commit, or, on machines with normal noise of up to 2 %, if
 more than one in a hundred has no answer.
@@ -11,11 +11,8 @@ more than one in a hundred has no answer.
 from __future__ import annotations
 
 import argparse
-import os
 import random
-import subprocess
 import sys
-import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,14 +26,13 @@ from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.settings import MAX_ROUNDS, Settings
 from pytest_ttnn_perf.experiments.bisect import End, Hunt
 from pytest_ttnn_perf.experiments.rounds import Experiment, Sessions
-from pytest_ttnn_perf.machine.repository import Repository
+from pytest_ttnn_perf.machine.repository import Commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.experiments.bisect import Found
     from pytest_ttnn_perf.experiments.paired import Round
-    from pytest_ttnn_perf.machine.repository import Commit
 
 TEST: Final = "test_model.py::test_model"
 TIME: Final = Metric("wall_time", "ns")
@@ -109,23 +105,10 @@ class World:
         return "right" if places - {self.planted} <= self.broken else "open"
 
 
-def repository_of(folder: Path) -> Repository:
-    """Make a repository with one good commit and those to search."""
-    names = ("user.name=Somebody", "user.email=somebody@example.org")
-    words = [word for name in names for word in ("-c", name)]
-    subprocess.run(["git", "init", "--quiet", str(folder)], check=True)
-    for number in range(COMMITS + 1):
-        made = ["commit", "--quiet", "--allow-empty", "-m", f"Commit {number}"]
-        environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull}
-        subprocess.run(["git", *words, *made], cwd=folder, env=environment, check=True)
-    return Repository(folder.resolve())
-
-
-def search(repository: Repository, machine: Machine, broken: int, seed: str) -> tuple[str, World]:
+def search(machine: Machine, broken: int, seed: str) -> tuple[str, World]:
     """Plant a slower commit, and look for it."""
     chance = random.Random(seed)
-    good, bad = repository.commit(f"HEAD~{COMMITS}"), repository.commit("HEAD")
-    history = repository.between(good, bad)
+    good, *history = (Commit(f"{n:040x}", f"{n:07x}", f"Commit {n}") for n in range(COMMITS + 1))
     planted = chance.randint(1, COMMITS)
     others = [place for place in range(1, COMMITS) if place != planted]
     world = World(
@@ -135,11 +118,8 @@ def search(repository: Repository, machine: Machine, broken: int, seed: str) -> 
         planted,
         frozenset(chance.sample(others, broken)),
     )
-    with tempfile.TemporaryDirectory() as folder:
-        asked = Experiment(("bisect",), [], MAX_ROUNDS, Path(folder), Settings(), lambda *_: None)
-        file = Path(folder) / "bisect" / "state.json"
-        found = Hunt(good, history, asked, world.turns, file).run()
-    return world.outcome(found), world
+    asked = Experiment(("bisect",), [], MAX_ROUNDS, Path(), Settings(), lambda *_: None)
+    return world.outcome(Hunt(good, history, asked, world.turns).run()), world
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -150,17 +130,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     good = True
     print("| processes differ by | broken commits | found | wrong | processes |")
     print("|---" * 5 + "|")
-    with tempfile.TemporaryDirectory() as folder:
-        repository = repository_of(Path(folder))
-        for machine, broken, must in ROWS:
-            seeds = (f"{options.seed} {machine.name} {broken} {n}" for n in range(options.searches))
-            done = [search(repository, machine, broken, seed) for seed in seeds]
-            outcomes = [outcome for outcome, _ in done]
-            right, wrong = (outcomes.count(each) for each in ("right", "wrong"))
-            mean = fmean(world.processes for _, world in done)
-            row = f"{machine.name} | {broken} | {right} of {len(done)} | {wrong} | {mean:.0f}"
-            print(f"| {row} |", flush=True)
-            good &= not wrong and (right >= FOUND * len(done) or not must)
+    for machine, broken, must in ROWS:
+        seeds = (f"{options.seed} {machine.name} {broken} {n}" for n in range(options.searches))
+        done = [search(machine, broken, seed) for seed in seeds]
+        outcomes = [outcome for outcome, _ in done]
+        right, wrong = (outcomes.count(each) for each in ("right", "wrong"))
+        mean = fmean(world.processes for _, world in done)
+        row = f"{machine.name} | {broken} | {right} of {len(done)} | {wrong} | {mean:.0f}"
+        print(f"| {row} |", flush=True)
+        good &= not wrong and (right >= FOUND * len(done) or not must)
     print("as it should be" if good else "NOT as it should be", file=sys.stderr)
     return 0 if good else 1
 

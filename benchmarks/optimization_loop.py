@@ -1,11 +1,10 @@
-"""What `ttnn-perf try` answers by the true effect of a change, after how many rounds, at what cost.
+"""What `ttnn-perf try` answers by the true effect of a change, and after how many rounds.
 
-    python benchmarks/optimization_loop.py [--runs 200] [--real 3] [--seed N]
+    python benchmarks/optimization_loop.py [--runs 200] [--seed N]
 
-``--runs`` are simulated, for each effect and noise: no clock is read; processes come in the order
-of the command, and its own judgement decides. ``--real`` are whole commands in a repository, `try`
-and `ab` in turns, by the CPU time of all their processes. Exit code 1 if a change that is no gain
-is kept in more than 1 % of runs, or if `try` costs more than a tenth more than `ab`.
+Runs are simulated, for each effect and noise: no clock is read; processes come in the order of the
+command, and its own judgement decides. Exit code 1 if a change that is no gain is kept in more than
+1 % of runs.
 """
 
 from __future__ import annotations
@@ -13,22 +12,18 @@ from __future__ import annotations
 import argparse
 import math
 import random
-import resource
 import sys
-import tempfile
 from collections import Counter
-from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
-from benchmarks.ab_project import command_in, write_project
 from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.settings import USUAL_ROUNDS
 from pytest_ttnn_perf.experiments.ab import AbResult
 from pytest_ttnn_perf.experiments.paired import Plan
 from pytest_ttnn_perf.experiments.rounds import Sessions, after_is_first, compare_tests
-from pytest_ttnn_perf.experiments.try_change import Sides, decide
+from pytest_ttnn_perf.experiments.try_change import decide
 from pytest_ttnn_perf.machine.repository import Commit, WorkingTree
 
 if TYPE_CHECKING:
@@ -42,32 +37,12 @@ NOISES: Final = (0.002, 0.005, 0.015)
 #: What the machine gets slower by from one process to the next.
 DRIFT: Final = 0.002
 EFFECTS: Final = (-0.30, -0.10, -0.05, -0.03, -0.01, 0.0, 0.05)
-#: Calls of 10 ms.
-MEASURED: Final = """
-import time
-
-import numpy as np
-from model import CHANGE
-
-
-def model(x):
-    until_ns = time.perf_counter_ns() + 1e7 * (1 + CHANGE)
-    while time.perf_counter_ns() < until_ns:
-        pass
-    return 2 * x
-
-
-def test_model(ttnn_perf):
-    ttnn_perf.measure(model, np.linspace(0, 1, 64))
-"""
 MOST_WRONG: Final = 0.01
-MOST_COST: Final = 1.1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="what ttnn-perf try answers, and what it costs")
+    parser = argparse.ArgumentParser(description="what ttnn-perf try answers")
     parser.add_argument("--runs", type=int, default=200, help="simulated, of each effect and noise")
-    parser.add_argument("--real", type=int, default=3, help="whole commands of each kind")
     parser.add_argument("--seed", type=int, default=20261117)
     options = parser.parse_args(arguments)
     good = True
@@ -81,10 +56,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             cells = "  ".join(f"{share:>7.1%}" for share in shares.values())
             print(f"{noise:5.1%}  {effect:+7.0%}  {cells}      {fmean(n for _, n in runs):5.1f}")
             good &= effect < 0 or shares["KEEP"] <= MOST_WRONG
-    if options.real:
-        ratio = _cost_ratio(options.real)
-        print(f"try costs {ratio:.2f} times what ab does")
-        good &= ratio <= MOST_COST
     print("as it should be" if good else "NOT as it should be")
     return 0 if good else 1
 
@@ -107,31 +78,13 @@ def _simulated(effect: float, noise: float, chance: random.Random) -> tuple[str,
         if not any(each.is_undecided for each in compared):
             break
     commit = Commit("0" * 40, "0000000", "Start")
-    result = AbResult("HEAD", commit, WorkingTree(commit), USUAL_ROUNDS, number, tuple(compared))
     before, after = (Sessions(USUAL_ROUNDS, number, {TEST: sides[side]}) for side in (False, True))
-    decision, _ = decide(Sides(result, before, after), (), edited=False)
+    result = AbResult(
+        "HEAD", commit, WorkingTree(commit), USUAL_ROUNDS, number, tuple(compared),
+        sides=(before, after),
+    )  # fmt: skip
+    decision, _ = decide(result, (), edited=False)
     return decision.value, number
-
-
-def _cost_ratio(times: int) -> float:
-    """Return how much more CPU time a step takes than the same comparison by ``ab``."""
-    commands = {"ab": ("ab", "HEAD"), "try": ("try", "-m", "faster", "--base", "HEAD")}
-    spent: dict[str, list[float]] = {name: [] for name in commands}
-    for _ in range(times):
-        for name, words in commands.items():
-            with tempfile.TemporaryDirectory() as folder:
-                write_project(Path(folder), change=-0.2, test=MEASURED)
-                before = _cpu_seconds()
-                done = command_in(Path(folder), *words)
-                spent[name].append(_cpu_seconds() - before)
-            if done.returncode:
-                sys.exit(f"{name} ended with code {done.returncode}:\n{done.stderr}")
-    return median(spent["try"]) / median(spent["ab"])
-
-
-def _cpu_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":

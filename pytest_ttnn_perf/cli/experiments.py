@@ -118,8 +118,8 @@ def run_bisect(options: argparse.Namespace) -> Result:
     """Find the commit that made a test slower.
 
     Commits after GOOD up to BAD (default: HEAD), following first parents, are measured alternately
-    with GOOD, each in its own folder. After Ctrl-C, the same command continues. All other arguments
-    are passed to pytest. Exit code 1: BAD is not slower; 7: inconclusive or interrupted.
+    with GOOD, each in its own folder. After Ctrl-C, a command that continues is printed. All other
+    arguments are passed to pytest. Exit code 1: BAD is not slower; 7: inconclusive or interrupted.
     """
     from pytest_ttnn_perf.experiments.bisect import bisect
 
@@ -165,13 +165,21 @@ def run_calibrate(options: argparse.Namespace) -> Result:
     estimated rate of false alarms, and the smallest regression that is caught in 80 % of runs. All
     other arguments are passed to pytest.
     """
-    from pytest_ttnn_perf.experiments.calibrate import Calibration, calibrate
+    from pytest_ttnn_perf.experiments.calibrate import calibrate
+    from pytest_ttnn_perf.experiments.rounds import Experiment
 
-    asked = Calibration(
-        options.rest, options.sessions, options.write, options.baselines, Path.cwd(), options.reason
-    )
     with LiveLine() as line:
-        return calibrate(asked, project_settings(), progress=line.progress, shape=options.format)
+        settings, sessions = project_settings(), options.sessions
+        asked = Experiment(
+            ("calibrate",), options.rest, sessions, Path.cwd(), settings, line.progress
+        )
+        return calibrate(
+            asked,
+            write=options.write,
+            baselines=options.baselines,
+            reason=options.reason,
+            shape=options.format,
+        )
 
 
 def add_journal(parser: argparse.ArgumentParser) -> None:

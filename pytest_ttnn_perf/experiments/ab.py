@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.assignment import ComparedVersions
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.files import check_writable
 from pytest_ttnn_perf.core.observation import Outcome, Reason
@@ -19,7 +16,7 @@ from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.experiments.paired import INCONCLUSIVE
 from pytest_ttnn_perf.experiments.rounds import (
     Move,
-    StrayedError,
+    Sessions,
     Turns,
     Version,
     compare_tests,
@@ -28,8 +25,7 @@ from pytest_ttnn_perf.experiments.rounds import (
     undecided_tests,
 )
 from pytest_ttnn_perf.machine.repository import Repository, temporary_checkout
-from pytest_ttnn_perf.measure.strays import import_root, own_place
-from pytest_ttnn_perf.report.sentences import change_in_words, command_line
+from pytest_ttnn_perf.report.sentences import change_in_words
 from pytest_ttnn_perf.report.tables import (
     DROPPED,
     METRIC,
@@ -47,10 +43,11 @@ from pytest_ttnn_perf.report.tables import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from pytest_ttnn_perf.core.observation import Verdict
     from pytest_ttnn_perf.experiments.paired import Comparison
-    from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns, Sessions
+    from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns
     from pytest_ttnn_perf.machine.repository import Commit, WorkingTree
     from pytest_ttnn_perf.report.tables import Block
 
@@ -67,6 +64,7 @@ class AbResult(Struct, frozen=True):
 
     There are ``whole`` rounds of the tests that took most, of ``wanted`` at most; ``stopped`` says
     why there are no more although not all is known. ``troubles`` say why a test has no result.
+    ``sides`` are the sessions of both.
     """
 
     ref: str
@@ -80,6 +78,7 @@ class AbResult(Struct, frozen=True):
     troubles: Mapping[str, str] = {}
     stopped: str | None = None
     remarks: tuple[str, ...] = ()
+    sides: tuple[Sessions, Sessions] = (Sessions(0), Sessions(0))
 
     @property
     def inconclusive(self) -> bool:
@@ -270,17 +269,20 @@ def ab(asked: Experiment, ref: str, *, shape: str) -> Result:
 
 
 def compare_with(
-    commit: Commit, ref: str, asked: Experiment, watch: Callable[[InTurns], InTurns] | None = None
+    commit: Commit,
+    ref: str,
+    asked: Experiment,
+    check: Callable[[InTurns, int], str | None] | None = None,
 ) -> AbResult:
     """Measure the working tree and a commit in turns.
 
-    ``ref`` names the commit. ``watch`` may stand in for the rounds; then it is recorded how times
-    are taken.
+    ``ref`` names the commit. ``check`` looks at each round, and returns why no other may follow;
+    with it, it is recorded how times are taken.
     """
     repository = Repository.around(asked.cwd)
     root, tree, cwd = repository.root, repository.working_tree(), asked.cwd.resolve()
     shared = shared_within(root, asked.cwd, asked.shared)
-    asked = replace(asked, shared=shared, receipts=watch is not None)
+    asked = replace(asked, shared=shared, receipts=check is not None)
     check_writable(asked.settings.artifacts)
     remarks = tuple(f"{folder} was that of the working tree on both sides" for folder in shared)
     result = AbResult(ref, commit, tree, asked.rounds, 0, stopped="interrupted", remarks=remarks)
@@ -290,28 +292,22 @@ def compare_with(
             after = Version(WORKING_TREE, "working-tree", here, other, asked, chooses=True)
             before = Version(ref, "ref", there, root, asked)
             turns: InTurns = Turns(before, after, asked.rounds, asked.progress)
-            turns = watch(turns) if watch else turns
-            stopped = _run(asked, turns)
+            stopped = run_rounds(turns, asked.rounds, lambda n: _look(asked, turns, n), check)
             return _with_rounds(result, turns, stopped)
-    except StrayedError as error:
-        raise UsageError(strayed_text(error, asked)) from error
     except KeyboardInterrupt:
         return result
 
 
-def _run(asked: Experiment, turns: InTurns) -> str | None:
-    def look(number: int) -> tuple[str, ...]:
-        compared = compare_tests(turns.before.good(), turns.after.good(), rounds=asked.rounds)
-        undecided = undecided_tests(compared)
-        of = counted(len({each.test for each in compared}), "test")
-        on = "and it was the last"
-        if number < asked.rounds:
-            on = f"continuing, at most {asked.rounds} rounds"
-        known = f"{len(undecided)} of {of} undecided, {on}" if undecided else f"{of} decided"
-        asked.print_line(f"look after {counted(number, 'round')}: {known}")
-        return undecided
-
-    return run_rounds(turns, rounds=asked.rounds, look=look)
+def _look(asked: Experiment, turns: InTurns, number: int) -> tuple[str, ...]:
+    compared = compare_tests(turns.before.good(), turns.after.good(), rounds=asked.rounds)
+    undecided = undecided_tests(compared)
+    of = counted(len({each.test for each in compared}), "test")
+    on = "and it was the last"
+    if number < asked.rounds:
+        on = f"continuing, at most {asked.rounds} rounds"
+    known = f"{len(undecided)} of {of} undecided, {on}" if undecided else f"{of} decided"
+    asked.print_line(f"look after {counted(number, 'round')}: {known}")
+    return undecided
 
 
 def _with_rounds(result: AbResult, turns: InTurns, stopped: str | None) -> AbResult:
@@ -321,8 +317,7 @@ def _with_rounds(result: AbResult, turns: InTurns, stopped: str | None) -> AbRes
         if after.collected is not None:
             ran = after.collected["tests"][0]
             none = f"{ran} measures nothing: mark tests with @pytest.mark.ttnn_perf, or name others"
-        message = f"no test was measured: {none}"
-        raise UsageError(message)
+        raise UsageError(f"no test was measured: {none}")
     left, right = before.good(), after.good()
     whole = min(before.completed, after.completed)
     no_longer_fitting = {
@@ -330,7 +325,6 @@ def _with_rounds(result: AbResult, turns: InTurns, stopped: str | None) -> AbRes
         for test, why in after.no_room.items()
         if test in before.measured
     }
-    troubles = troubles_of(((WORKING_TREE, after), (result.ref, before)))
     return replace(
         result,
         stopped=stopped,
@@ -339,7 +333,8 @@ def _with_rounds(result: AbResult, turns: InTurns, stopped: str | None) -> AbRes
         # One that ran on one side only when all was stopped is no test of that side alone.
         only_before=tuple(t for t in left if whole and t not in after.measured),
         only_after=tuple(t for t in right if whole and t not in before.measured),
-        troubles={**no_longer_fitting, **troubles},
+        troubles=no_longer_fitting | troubles_of({WORKING_TREE: after, result.ref: before}),
+        sides=(before, after),
     )
 
 
@@ -352,38 +347,10 @@ def shared_within(root: Path, cwd: Path, folders: Iterable[str]) -> tuple[str, .
     return tuple(str(place.relative_to(root)) for place, _ in places)
 
 
-def troubles_of(sides: Iterable[tuple[str, Sessions]]) -> dict[str, str]:
+def troubles_of(sides: Mapping[str, Sessions]) -> dict[str, str]:
     """Return why tests have no result, by side."""
-    troubles: dict[str, str] = {}
-    for name, found in sides:
+    troubles: dict[str, list[str]] = {}
+    for name, found in sides.items():
         for test, why in found.troubles.items():
-            others = f"{troubles[test]}; " if test in troubles else ""
-            troubles[test] = f"{others}{name}, {why}"
-    return troubles
-
-
-def strayed_text(error: StrayedError, asked: Experiment) -> str:
-    """Return the error of a version that ran foreign code."""
-    first, move, side = error.strays[0], error.version.move, error.version.name
-    file, again = Path(first.file), command_line("ttnn-perf", *asked.command, *asked.argv)
-    others = counted(len(error.strays) - 1, "other module")
-    more = f" and {others}" if len(error.strays) > 1 else ""
-    of = f"the {side}" if side == WORKING_TREE else side
-    inside = file.is_relative_to(move.root)
-    if inside:
-        shown, place = os.path.relpath(file, move.cwd), import_root(first)
-        whose, points = f"of the {WORKING_TREE}", "an editable install, or a path, points there"
-    else:
-        own = ComparedVersions(move.root, error.version.other, error.version.shared)
-        shown, place = first.file, own_place(first, own, move.cwd)
-        whose, points = "that is installed", "what is installed comes first"
-    folder = command_line(os.path.relpath(place, move.cwd))
-    lines = [
-        f"tests of {of} ran code {whose}: {first.name} from {shown}{more}",
-        f"  so it would be compared with itself: {points}",
-        f"  let each side find its own first: PYTHONPATH={folder} {again}",
-    ]
-    if inside:
-        shared = command_line(str(PurePath(shown).parent))
-        lines.append(f"  or, if both are to use the same: {again} --same {shared}")
-    return "\n".join(lines)
+            troubles.setdefault(test, []).append(f"{name}, {why}")
+    return {test: "; ".join(reasons) for test, reasons in troubles.items()}

@@ -8,9 +8,6 @@ own effect, and would show a wrong turn.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 import time
 from contextlib import ExitStack, contextmanager
 from enum import Enum
@@ -20,9 +17,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.codec import decode, encode
-from pytest_ttnn_perf.core.errors import DecodeError, TtnnPerfError, UsageError
-from pytest_ttnn_perf.core.files import check_writable, read_json, remove_file, write_text
+from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf.core.files import check_writable
 from pytest_ttnn_perf.core.metric import Better
 from pytest_ttnn_perf.core.observation import Outcome
 from pytest_ttnn_perf.core.settings import MAX_ROUNDS
@@ -34,7 +30,6 @@ from pytest_ttnn_perf.experiments.ab import (
     commit_text,
     interval_text,
     shared_within,
-    strayed_text,
     troubles_of,
 )
 from pytest_ttnn_perf.experiments.paired import Plan, interval_of
@@ -50,7 +45,6 @@ from pytest_ttnn_perf.experiments.rounds import (
     run_rounds,
     undecided_tests,
 )
-from pytest_ttnn_perf.gate.record import ignore_folder
 from pytest_ttnn_perf.machine.repository import Repository, temporary_checkout
 from pytest_ttnn_perf.report.sentences import command_line
 from pytest_ttnn_perf.report.tables import (
@@ -66,7 +60,6 @@ from pytest_ttnn_perf.report.tables import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from pytest_ttnn_perf.experiments.paired import Comparison, Interval
     from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns
@@ -75,7 +68,6 @@ if TYPE_CHECKING:
 
     OpenTurns = Callable[[Commit, Commit, Sequence[str] | None], AbstractContextManager[InTurns]]
 
-_FORMAT: Final = 1
 #: The slowdown is known well enough to halve it once it may be off by this part of it at most.
 _PRECISE: Final = 0.4
 #: The members of an effect, of those of the ab command.
@@ -125,26 +117,6 @@ class FollowedMetric(Struct, frozen=True):
     is_rate: bool = False
 
 
-class State(Struct, frozen=True):
-    """Results so far, as kept in a file for after Ctrl-C."""
-
-    followed: FollowedMetric | None = None
-    steps: tuple[Step, ...] = ()
-    spent_s: float = 0.0
-
-    @property
-    def threshold(self) -> float:
-        """The change that makes a commit slow: half of the slowdown.
-
-        All slow commits say how much that is: the first estimate was often lucky.
-        """
-        slow = [step for step in self.steps if step.what is What.SLOW]
-        known = [each for each in (self.followed, *slow) if each is not None]
-        rounds = sum(each.rounds for each in known)
-        total = sum(each.rounds * log1p(each.change or 0.0) for each in known)
-        return expm1(total / rounds / 2)
-
-
 class End(Enum):
     """The result of a search."""
 
@@ -165,9 +137,10 @@ class Found(Struct, frozen=True):
     end: End
     good: Commit
     history: Sequence[Commit]
-    state: State
     suspects: tuple[Commit, ...]
     before: Commit
+    followed: FollowedMetric | None = None
+    steps: tuple[Step, ...] = ()
     effects: tuple[Comparison, ...] = ()
     why: str | None = None
 
@@ -188,8 +161,7 @@ def bisect(
     first, last = repository.commit(good), repository.commit(bad)
     history = repository.between(first, last)
     if not history:
-        message = f"{good} and {bad} are the same commit: nothing to look for"
-        raise UsageError(message)
+        raise UsageError(f"{good} and {bad} are the same commit: nothing to look for")
     asked = replace(asked, shared=shared_within(root, asked.cwd, asked.shared))
     check_writable(asked.settings.artifacts)
 
@@ -213,34 +185,18 @@ def bisect(
                 report,
             )
 
-    file = state_file(asked, metric, first, last)
-    hunt = Hunt(first, history, asked, open_turns, file, metric)
+    hunt = Hunt(first, history, asked, open_turns, metric)
     try:
         with hold_machine(root, asked), temporary_checkout(root, first.id) as good_tree:
             found = hunt.run()
     except KeyboardInterrupt:
         found = hunt.found(End.INTERRUPTED)
-    except StrayedError as error:
-        raise UsageError(strayed_text(error, asked)) from error
-    text = bisect_listing(found, arguments_again(asked, metric), file).text(shape)
-    ended = found.end
-    return Result(text, failed=ended is End.NOT_SLOWER, inconclusive=ended is not End.FOUND)
-
-
-def state_file(asked: Experiment, metric: str | None, good: Commit, bad: Commit) -> Path:
-    """Return the file of the results for these arguments."""
-    words = json.dumps([*asked.argv, metric, *asked.shared])
-    digest = hashlib.sha256(words.encode("utf-8", "surrogateescape")).hexdigest()[:8]
-    name = f"{good.id[:12]}-{bad.id[:12]}-{digest}.json"
-    return asked.settings.artifacts / "bisect" / name
-
-
-def arguments_again(asked: Experiment, metric: str | None) -> tuple[str, ...]:
-    """Return the arguments after the commits."""
     given = ("--metric", metric) if metric is not None else ()
     rounds = ("--rounds", str(asked.rounds)) if asked.rounds != MAX_ROUNDS else ()
     same = (word for folder in asked.shared for word in ("--same", folder))
-    return (*given, *rounds, *same, *asked.argv)
+    text = bisect_listing(found, (*given, *rounds, *same, *asked.argv)).text(shape)
+    ended = found.end
+    return Result(text, failed=ended is End.NOT_SLOWER, inconclusive=ended is not End.FOUND)
 
 
 class Search:
@@ -249,9 +205,9 @@ class Search:
     The last of them is known to be slow, and what comes before the first is fast.
     """
 
-    def __init__(self, commits: Sequence[str], steps: Sequence[Step] = ()) -> None:
+    def __init__(self, commits: Sequence[str]) -> None:
         self.commits = tuple(commits)
-        self.results = {step.commit: step.what for step in steps}
+        self.results: dict[str, What] = {}
 
     @property
     def slow(self) -> int:
@@ -280,7 +236,7 @@ class _StoppedError(Exception):
 
 
 class Hunt:
-    """A search, which goes on with the results of an earlier command."""
+    """A search, and what it has measured so far."""
 
     def __init__(
         self,
@@ -288,27 +244,40 @@ class Hunt:
         history: Sequence[Commit],
         asked: Experiment,
         open_turns: OpenTurns,
-        file: Path,
         metric: str | None = None,
     ) -> None:
         self.good, self.history, self.asked, self.metric = good, history, asked, metric
-        self.open_turns, self.file = open_turns, file
-        self.state = read_json(file, _decode_state) if os.path.lexists(file) else State()
-        self.search = Search([each.id for each in history], self.state.steps)
+        self.open_turns = open_turns
+        self.search = Search([each.id for each in history])
+        self.followed: FollowedMetric | None = None
+        self.steps: list[Step] = []
         self._by_id = {each.id: each for each in history}
-        self._start_s, self._spent_s = time.monotonic(), self.state.spent_s
+        self._start_s = time.monotonic()
+
+    @property
+    def threshold(self) -> float:
+        """The change that makes a commit slow: half of the slowdown.
+
+        All slow commits say how much that is: the first estimate was often lucky.
+        """
+        slow = [step for step in self.steps if step.what is What.SLOW]
+        known = [each for each in (self.followed, *slow) if each is not None]
+        rounds = sum(each.rounds for each in known)
+        total = sum(each.rounds * log1p(each.change or 0.0) for each in known)
+        return expm1(total / rounds / 2)
 
     @property
     def status(self) -> str:
-        left, state = len(self.search.suspects), self.state
+        left = len(self.search.suspects)
         to_measure = ceil(log2(left))
         text = f"{counted(left, 'commit')} left, about {to_measure} to measure"
         if not to_measure:
             text = "1 commit left, to compare with the one before it"
-        measured = sum(step.rounds > 0 for step in state.steps) + (state.followed is not None)
+        measured = sum(step.rounds > 0 for step in self.steps) + (self.followed is not None)
         if not measured:
             return text
-        return f"{text}, {duration(state.spent_s / measured * (to_measure + 1))}"
+        each_s = (time.monotonic() - self._start_s) / measured
+        return f"{text}, {duration(each_s * (to_measure + 1))}"
 
     @property
     def before(self) -> Commit:
@@ -317,29 +286,24 @@ class Hunt:
 
     def found(self, end: End, effects: Sequence[Comparison] = (), why: str | None = None) -> Found:
         suspects = tuple(self._by_id[commit] for commit in self.search.suspects)
-        return Found(
-            end, self.good, self.history, self.state, suspects, self.before, tuple(effects), why
-        )
+        seen = (self.followed, tuple(self.steps), tuple(effects))
+        return Found(end, self.good, self.history, suspects, self.before, *seen, why)
 
     def run(self) -> Found:
-        if self.state.steps or self.state.followed:
-            self.asked.print_line(f"continuing with what is in {os.path.relpath(self.file)}")
         try:
-            found = self._run()
+            effects = self._verify()
+            if self.followed is None:
+                known = not undecided_tests(effects)
+                return self.found(End.NOT_SLOWER if known else End.NOT_KNOWN, effects)
+            while (commit := self.search.next()) is not None:
+                self._try(self._by_id[commit], self.followed)
+            return self._confirm(effects, self.followed)
         except _StoppedError as stopped:
             return self.found(End.INTERRUPTED, why=str(stopped))
-        remove_file(self.file, up_to=self.file.parent.parent)
-        return found
 
-    def _run(self) -> Found:
-        effects = [] if self.state.followed else self._verify()
-        followed = self.state.followed
-        if followed is None:
-            known = not undecided_tests(effects)
-            return self.found(End.NOT_SLOWER if known else End.NOT_KNOWN, effects)
-        while (commit := self.search.next()) is not None:
-            self._try(self._by_id[commit], followed)
-        if len(self.history) > 1 or not effects:
+    def _confirm(self, effects: Sequence[Comparison], followed: FollowedMetric) -> Found:
+        """Compare the first slow commit with the one before it."""
+        if len(self.history) > 1:
             after = self.history[self.search.slow]
 
             def look(turns: InTurns) -> tuple[str, ...]:
@@ -366,7 +330,7 @@ class Hunt:
         good, bad = self.good.short, self.history[-1]
         turns = self._measure(self.good, bad, None, look)
         compared = self._compare(turns)
-        troubles = troubles_of(((bad.short, turns.after), (good, turns.before)))
+        troubles = troubles_of({bad.short: turns.after, good: turns.before})
         if not compared:
             wrong = "no test was measured in both commits: name others, or mark them with ttnn_perf"
             if self.metric is not None and turns.before.measured:
@@ -378,8 +342,7 @@ class Hunt:
             self.asked.print_line(f"failed {test}: {why}")
         slower = _slower(compared)
         if slower:
-            followed = self._followed(turns, slower)
-            self._keep(replace(self.state, followed=followed))
+            self.followed = followed = self._followed(turns, slower)
             text = f"{followed.test} {followed.metric} {_numbers(followed, followed)}"
             self.asked.print_line(f"{bad.short} is slower than {good}: {text}")
         return compared
@@ -409,7 +372,7 @@ class Hunt:
             why = str(error).splitlines()[0]
             step = Step(commit.id, What.SKIPPED, why=why.removeprefix(f"{commit.short}: "))
         self.search.results[commit.id] = step.what
-        self._keep(replace(self.state, steps=(*self.state.steps, step)))
+        self.steps.append(step)
         text = step.why if step.what is What.SKIPPED else _numbers(step, followed)
         self.asked.print_line(f"{step.what.value} {commit.short} {commit.subject}: {text}")
         self.asked.print_line(self.status)
@@ -418,13 +381,13 @@ class Hunt:
         judged = compare_tests(turns.before.good(), turns.after.good(), rounds=self.asked.rounds)
         compared = next((each for each in judged if _is_of(each, followed)), None)
         if compared is None:
-            troubles = troubles_of(((commit.short, turns.after), (self.good.short, turns.before)))
+            troubles = troubles_of({commit.short: turns.after, self.good.short: turns.before})
             nothing = f"it does not measure {followed.metric} of {followed.test}"
             return Step(commit.id, What.SKIPPED, why=troubles.get(followed.test, nothing))
         if compared.low is None:
             why = ab_sentence(compared, self.good.short, after=commit.short)
             return Step(commit.id, What.SKIPPED, why=why)
-        found, threshold = self._interval(turns, compared), self.state.threshold
+        found, threshold = self._interval(turns, compared), self.threshold
         what = What.SLOW if found.low > threshold else What.UNDECIDED
         what = What.FAST if found.high < threshold else what
         return Step(commit.id, what, *found)
@@ -437,7 +400,7 @@ class Hunt:
         look: Callable[[InTurns], Sequence[str]],
     ) -> InTurns:
         with self.open_turns(before, after, tests) as turns:
-            stopped = run_rounds(turns, rounds=self.asked.rounds, look=lambda _: look(turns))
+            stopped = run_rounds(turns, self.asked.rounds, lambda _: look(turns))
         if stopped is not None:
             raise _StoppedError(stopped)
         return turns
@@ -450,20 +413,6 @@ class Hunt:
             for each in compare_tests(before, after, rounds=self.asked.rounds)
             if each.low is not None and self.metric in {None, each.verdict.metric.name}
         ]
-
-    def _keep(self, state: State) -> None:
-        spent_s = self._spent_s + time.monotonic() - self._start_s
-        self.state = replace(state, spent_s=spent_s)
-        ignore_folder(self.file.parent.parent)
-        document = {"format": _FORMAT, **encode(self.state)}
-        write_text(self.file, json.dumps(document, indent=1) + "\n")
-
-
-def _decode_state(document: object) -> State:
-    found = document.get("format") if isinstance(document, dict) else document
-    if found != _FORMAT:
-        raise DecodeError(("format",), str(_FORMAT), repr(found)[:40])
-    return decode(State, document)
 
 
 def _slower(compared: Sequence[Comparison]) -> list[Comparison]:
@@ -482,17 +431,13 @@ def _is_of(compared: Comparison, followed: FollowedMetric) -> bool:
     return (compared.test, compared.verdict.metric.name) == (followed.test, followed.metric)
 
 
-def bisect_listing(found: Found, words: Sequence[str], file: Path) -> Listing:
-    """Lay out a search; ``file`` keeps the results of an interrupted one.
-
-    ``words`` are the arguments after the commits.
-    """
-    resume = command_line("ttnn-perf", "bisect", found.good.short, found.bad.short, *words)
-    steps = {step.commit: step for step in found.state.steps}
+def bisect_listing(found: Found, words: Sequence[str]) -> Listing:
+    """Lay out a search; ``words`` are the arguments after the commits."""
+    steps = {step.commit: step for step in found.steps}
     rows = [(d, steps[d.id]) for d in found.history if d.id in steps]
     is_known = found.end in {End.FOUND, End.RANGE, End.NOT_CONFIRMED}
     first = found.suspects[-1] if is_known else None
-    followed = found.state.followed
+    followed = found.followed
     columns = _columns(followed)
     document = {
         "outcome": found.end.value,
@@ -513,7 +458,7 @@ def bisect_listing(found: Found, words: Sequence[str], file: Path) -> Listing:
         ],
         "steps": columns.objects(rows),
         "stopped": found.why,
-        "resume": resume if found.end is End.INTERRUPTED and followed else None,
+        "resume": _resume(found, words) if found.end is End.INTERRUPTED and followed else None,
     }  # fmt: skip
     lines: list[Block] = [
         f"good: {commit_text(found.good)}",
@@ -526,8 +471,14 @@ def bisect_listing(found: Found, words: Sequence[str], file: Path) -> Listing:
     if rows:
         lines += [*columns.table(rows), ""]
         lines += [f"skipped {d.short}: {s.why}" for d, s in rows if s.why is not None]
-    lines += _conclusion(found, words, file, resume)
+    lines += _conclusion(found, words)
     return Listing(tuple(lines), document, columns.names, columns.rows(rows))
+
+
+def _resume(found: Found, words: Sequence[str]) -> str:
+    """Return the command that searches among the commits that are left."""
+    ends = (found.before.short, found.suspects[-1].short)
+    return command_line("ttnn-perf", "bisect", *ends, *words)
 
 
 def _columns(followed: FollowedMetric | None) -> Columns[tuple[Commit, Step]]:
@@ -564,17 +515,14 @@ def _as_read(change: float | None, followed: FollowedMetric | None) -> str:
     return format_change(-change / (1 + change) if is_rate and change is not None else change)
 
 
-def _conclusion(found: Found, words: Sequence[str], file: Path, resume: str) -> Iterator[str]:
+def _conclusion(found: Found, words: Sequence[str]) -> Iterator[str]:
     first, last = found.suspects[0], found.suspects[-1]
     match found.end:
         case End.INTERRUPTED:
             left = counted(len(found.suspects), "commit")
             yield f"{found.why or 'interrupted'}: {left} left"
-            if found.state.followed is None:
-                yield "  nothing is known yet"
-                return
-            yield f"  go on with: {resume}"
-            yield f"  what is known is in {os.path.relpath(file)}; remove it to start again"
+            known = found.followed is not None
+            yield f"  go on with: {_resume(found, words)}" if known else "  nothing is known yet"
             return
         case End.NOT_SLOWER:
             yield f"{found.bad.short} is not slower than {found.good.short}: nothing to look for"

@@ -25,8 +25,8 @@ from pytest_ttnn_perf.experiments.rounds import (
     Sessions,
     bar,
     baselines_of,
-    duration,
     experiment_workers,
+    time_left,
 )
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
 from pytest_ttnn_perf.gate.ratios import band_of, centre_of
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.hardware import Hardware
     from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.core.settings import Settings
+    from pytest_ttnn_perf.experiments.rounds import Experiment
     from pytest_ttnn_perf.plugin.wire import Message
     from pytest_ttnn_perf.plugin.workers import Workers
     from pytest_ttnn_perf.report.tables import Block
@@ -200,86 +201,65 @@ _COLUMNS: Final[Columns[MetricNoise]] = Columns(
 
 
 #: A spread that was estimated from fewer sessions is too small more often than not.
-_ENDED: Final = True
 _ENOUGH: Final = 10
 
 
-class Calibration(Struct, frozen=True):
-    """The arguments of the command.
+def calibrate(
+    asked: Experiment,
+    *,
+    write: bool = False,
+    baselines: Path | None = None,
+    reason: str | None = None,
+    shape: str,
+) -> Result:
+    """Run A/A sessions, and lay out the noise of the tests.
 
     ``baselines`` is None for where the tests' own pytest has them. ``reason`` accepts what is worse
     than the baseline that it replaces.
     """
-
-    argv: Sequence[str]
-    sessions: int
-    write: bool
-    baselines: Path | None
-    cwd: Path
-    reason: str | None = None
-
-
-def calibrate(
-    asked: Calibration, settings: Settings, *, progress: Callable[[str, bool], None], shape: str
-) -> Result:
-    """Run A/A sessions, and lay out the noise of the tests.
-
-    ``progress`` is called with a line, and whether a session has just ended.
-    """
+    settings, wanted = asked.settings, asked.rounds
     check_writable(settings.artifacts)
     workers = experiment_workers(
-        "calibrate",
-        settings,
-        asked.cwd,
-        lambda: asked.argv,
-        print_line=lambda text: progress(text, _ENDED),
+        asked.command[0], settings, asked.cwd, lambda: asked.argv, print_line=asked.print_line
     )
 
+    def own_settings(collected: Message | None) -> Settings:
+        """Return the settings as workers know them, with pytest's root."""
+        confirm = collected and collected["confirm"]
+        folder = baselines or Path((collected and collected["baselines"]) or settings.baselines)
+        confirm = settings.confirm if confirm is None else confirm
+        return replace(settings, baselines=folder, confirm=confirm)
+
     def begin(collected: Message) -> None:
-        if asked.write:  # find out before any test runs whether its sessions could be stored
-            folder = _worker_settings(settings, asked, collected).baselines
+        if write:  # find out before any test runs whether its sessions could be stored
+            folder = own_settings(collected).baselines
             check_writable(folder)
             BaselineStore(folder).preload(collected["tests"])
 
     start_s = time.monotonic()
 
     def report(number: int, done: int, of: int | None) -> None:
-        part = min((number - 1 + (done / of if of else 0.0)) / asked.sessions, 1.0)
+        part = min((number - 1 + (done / of if of else 0.0)) / wanted, 1.0)
         tests = "" if of is None else f", test {done} of {of}"
-        left = ""
-        if part:
-            left = f", about {duration((time.monotonic() - start_s) * (1 / part - 1))} left"
-        line = f"{bar(part)} session {number} of {asked.sessions}{tests}{left}"
-        progress(line, done == of)
+        left = f", about {time_left(start_s, part)} left" if part else ""
+        asked.progress(f"{bar(part)} session {number} of {wanted}{tests}{left}", done == of)
 
-    with lease(settings, os.environ, lambda text: progress(text, _ENDED)):
-        found = run_sessions(workers, asked.sessions, begin, report)
+    with lease(settings, os.environ, asked.print_line):
+        found = run_sessions(workers, wanted, begin, report)
     if not (found.measured or found.troubles or found.stopped):
-        message = "no test was measured: mark tests with @pytest.mark.ttnn_perf, or name others"
-        raise UsageError(message)
-    settings = _worker_settings(settings, asked, found.collected)
+        raise UsageError(
+            "no test was measured: mark tests with @pytest.mark.ttnn_perf, or name others"
+        )
+    settings = own_settings(found.collected)
     remarks, written = list(_remarks(found)), True
-    if asked.write:
-        lines, written = _write_baselines(found, settings, asked, run=workers.folder.name)
+    if write:
+        run = workers.folder.name
+        lines, written = _write_baselines(found, settings, asked.cwd, reason, run=run)
         remarks += lines
     rows = list(calibrate_metrics(found, confirm=settings.confirm))
     listing = calibration_listing(rows, found.troubles, remarks=remarks)
     failed = bool(found.troubles or found.stopped) or not written
     return Result(listing.text(shape), failed=failed)
-
-
-def _worker_settings(settings: Settings, asked: Calibration, collected: Message | None) -> Settings:
-    """Return the settings as the workers know them.
-
-    They know pytest's root folder, and all options that are not this command's.
-    """
-    if collected is not None and collected["confirm"] is not None:
-        settings = replace(settings, confirm=collected["confirm"])
-    if asked.baselines is not None:
-        return replace(settings, baselines=asked.baselines)
-    if collected is not None and collected["baselines"] is not None:
-        return replace(settings, baselines=Path(collected["baselines"]))
-    return settings
 
 
 def _remarks(found: Sessions) -> Iterator[str]:
@@ -303,9 +283,9 @@ def _remarks(found: Sessions) -> Iterator[str]:
 
 
 def _write_baselines(
-    found: Sessions, settings: Settings, asked: Calibration, *, run: str
+    found: Sessions, settings: Settings, cwd: Path, reason: str | None, *, run: str
 ) -> tuple[list[str], bool]:
-    environment = environment_of(asked.cwd)
+    environment = environment_of(cwd)
     store = BaselineStore(settings.baselines)
     here = on_this_host(host_hardware(), settings.key, os.environ)
     changes: dict[Hardware, dict[str, Callable[[TestBaseline | None], TestBaseline]]] = {}
@@ -318,19 +298,19 @@ def _write_baselines(
         if noisy is not None:
             refused.append(f"not written {test}: {noisy}; quiet the machine, or take more samples")
             continue
-        worse = None if asked.reason else _what_is_worse(seen, store, here)
+        hardware = seen[0].hardware or here
+        worse = None if reason else _what_is_worse(seen, store.find(hardware, seen[0].test))
         if worse is not None:
             refused.append(f'not written {test}: {worse}; accept it with --reason "why"')
             continue
         accepted = Acceptance(
             at=str(environment.started_at),
             commit=environment.commit and environment.commit[:12],
-            reason=asked.reason or f"calibrated with {counted(len(seen), 'session')}",
+            reason=reason or f"calibrated with {counted(len(seen), 'session')}",
             ttnn=environment.ttnn,
             environment=environment.lasting,
         )
         if metrics:
-            hardware = seen[0].hardware or here
             baseline = TestBaseline(accepted, metrics, seen[0].setting, op_table=seen[-1].ops)
             changes.setdefault(hardware, {})[seen[0].test] = partial(_replace, baseline)
     if not changes:
@@ -339,15 +319,11 @@ def _write_baselines(
         files = store.amend_keys(changes)
     except TtnnPerfError as error:  # the table is worth hours all the same
         return [*refused, f"not written: {error}"], False
-    wrote = [f"wrote {os.path.relpath(file, asked.cwd)}" for file in files]
+    wrote = [f"wrote {os.path.relpath(file, cwd)}" for file in files]
     return [*refused, *wrote], not refused
 
 
-def _what_is_worse(seen: Sequence[Observation], store: BaselineStore, here: Hardware) -> str | None:
-    try:
-        stored = store.find(seen[-1].hardware or here, seen[-1].test)
-    except TtnnPerfError as error:  # damaged since it was looked at
-        return str(error)
+def _what_is_worse(seen: Sequence[Observation], stored: TestBaseline | None) -> str | None:
     if stored is None:
         return None
     metrics = {

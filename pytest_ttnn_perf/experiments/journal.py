@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping  # noqa: TC003  # read when a step is decoded
 from enum import Enum
-from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import Mark, Omit, Value, decode, decode_format, encode
 from pytest_ttnn_perf.core.errors import InputError, UsageError
@@ -158,13 +158,6 @@ class Situation(Struct, frozen=True):
     by_op: Omit[str | None] = None
 
 
-class Receipt(Struct, frozen=True):
-    """Hashes of files that both sides share, and of the ``diff``."""
-
-    diff: str
-    files: Mapping[str, str] = {}
-
-
 class Step(Struct, frozen=True):
     """A step; ``base`` and ``state`` are commits that hold both sides.
 
@@ -189,7 +182,6 @@ class Step(Struct, frozen=True):
     predictions: tuple[Prediction, ...] = ()
     candidates: tuple[StepFinding, ...] = ()
     situations: Mapping[str, Situation] = {}
-    receipt: Omit[Receipt | None] = None
 
     @property
     def is_kept(self) -> bool:
@@ -249,37 +241,34 @@ class Base(Struct, frozen=True):
 
 def base_of(states: Repository, now: State, steps: Sequence[Step], asked: str | None) -> Base:
     head = states.commit("HEAD")
-    committed = states.of(head.id)
-    is_committed = committed.tree == now.tree
+    is_committed = states.of(head.id).tree == now.tree
     gone = gone_steps(states, now, steps)
-    kept = next(
-        (step for step in reversed(steps) if step.id not in gone and _may_be_base(states, step)),
-        None,
-    )
+    kept = next((s for s in reversed(steps) if s.id not in gone and _may_be_base(states, s)), None)
     if asked is not None:
-        commit = states.commit(asked)
-        base = Base(asked, states.of(commit.id), f"{commit.short} {commit.subject}".strip())
+        base = _commit_base(states, asked, asked)
     elif kept is not None and (is_committed or kept.head == head.id):
         base = Base("kept", states.of(kept.state), f"kept step {kept.message!r}")
     elif not is_committed:
+        base = _commit_base(states, "HEAD", "HEAD")
         last = next((step.message for step in reversed(steps) if step.id in gone), None)
-        note = f"kept step {last!r} is not in this tree" if last is not None else None
-        base = Base("HEAD", committed, f"{head.short} {head.subject}".strip(), note)
+        if last is not None:
+            base = replace(base, note=f"kept step {last!r} is not in this tree")
+    elif (fork := states.merge_base()) is not None:
+        base = _commit_base(states, "merge base", fork)
+        base = replace(base, words=f"{base.words}, where the branch begins")
     else:
-        fork = states.merge_base()
-        if fork is None:
-            message = (
-                "nothing to try: the working tree is as committed, and no step was kept before; "
-                "change the model, or name what to compare with: --base REF"
-            )
-            raise UsageError(message)
-        commit = states.commit(fork)
-        words = f"{commit.short} {commit.subject}, where the branch begins"
-        base = Base("merge base", states.of(fork), words)
+        raise UsageError(
+            "nothing to try: the working tree is as committed, and no step was kept before; "
+            "change the model, or name what to compare with: --base REF"
+        )
     if base.state.tree == now.tree:
-        message = f"nothing to try: the working tree is the same as {base.words}"
-        raise UsageError(message)
+        raise UsageError(f"nothing to try: the working tree is the same as {base.words}")
     return base
+
+
+def _commit_base(states: Repository, name: str, ref: str) -> Base:
+    commit = states.commit(ref)
+    return Base(name, states.of(commit.id), f"{commit.short} {commit.subject}".strip())
 
 
 def steps_of_branch(folder: Path, steps: Sequence[Step]) -> tuple[list[Step], frozenset[str]]:
@@ -289,11 +278,7 @@ def steps_of_branch(folder: Path, steps: Sequence[Step]) -> tuple[list[Step], fr
     states = Repository.around(folder)
     heads = {head: states.descends_from(head) for head in {step.head for step in steps}}
     found = [step for step in steps if heads[step.head]]
-    try:
-        now = states.now()
-    except UsageError:  # untracked files are too large to look at: what is kept counts as kept
-        return found, frozenset()
-    return found, gone_steps(states, now, found)
+    return found, gone_steps(states, states.now(), found)
 
 
 def gone_steps(states: Repository, now: State, steps: Sequence[Step]) -> frozenset[str]:
@@ -316,24 +301,18 @@ def _may_be_base(states: Repository, step: Step) -> bool:
 
 
 def _is_undone(states: Repository, step: Step, now: State) -> bool:
-    """Check that the files of a step are as committed before it.
+    """Check that a step's own lines are gone, and removed ones back.
 
-    They may have been edited since: then they have none of the lines that are new since that
-    commit, and all that are gone since. A later step may have gone on from it in the same lines:
-    then those that are gone are not back.
+    Lines are those that differ from the commit before it: a later step may have gone on from it in
+    the same lines.
     """
-    if now.tree == step.state_tree:
-        return False
     committed, after = states.of(step.head), states.of(step.state)
-    for path, (_, changed) in states.changed_files(states.of(step.base), after).items():
-        found = states.id_of(now, path)
-        if found == states.id_of(committed, path) != changed:
-            continue
+    for path in states.changed_files(states.of(step.base), after):
         then, later, lines = (
             set(states.text(state, path).splitlines()) for state in (committed, after, now)
         )
         added, removed = later - then, then - later
-        if found == changed or not (added or removed) or added & lines or removed - lines:
+        if not (added or removed) or added & lines or removed - lines:
             return False
     return True
 
@@ -343,38 +322,30 @@ _ROUNDING: Final = 1e-12
 
 
 class Part(Struct, frozen=True):
-    """One step of a test whose main metric is ``metric``.
+    """One step of a test, with its effects on what matters most.
 
     It ``leads`` to what there is now, or counts nothing.
     """
 
     number: int
     step: Step
-    test: str
-    metric: str
     leads: bool
-
-    @property
-    def effects(self) -> dict[str, Effect]:
-        return {each.metric: each for each in self.step.effects if each.test == self.test}
-
-    @property
-    def effect(self) -> Effect | None:
-        return self.effects.get(self.metric)
-
-    @property
-    def device(self) -> Effect | None:
-        # Where several regions have kernel times, no one of them is that of the test.
-        kernels = [e for name, e in self.effects.items() if split_metric(name)[0] == KERNEL_TIME]
-        return self.effects.get(KERNEL_TIME) or (kernels[0] if len(kernels) == 1 else None)
-
-    @property
-    def accuracy(self) -> Effect | None:
-        return next((e for e in self.effects.values() if e.kind is Kind.ACCURACY), None)
+    effect: Effect | None
+    device: Effect | None
+    accuracy: Effect | None
 
     @property
     def counts(self) -> float:
         return (self.leads and self.effect and self.effect.delta) or 0.0
+
+
+def _part(number: int, step: Step, test: str, metric: str, *, leads: bool) -> Part:
+    own = {each.metric: each for each in step.effects if each.test == test}
+    # Where several regions have kernel times, no one of them is that of the test.
+    kernels = [effect for name, effect in own.items() if split_metric(name)[0] == KERNEL_TIME]
+    device = own.get(KERNEL_TIME) or (kernels[0] if len(kernels) == 1 else None)
+    accuracy = next((each for each in own.values() if each.kind is Kind.ACCURACY), None)
+    return Part(number, step, leads, own.get(metric), device, accuracy)
 
 
 class Way(Struct, frozen=True):
@@ -417,7 +388,7 @@ def _way(test: str, steps: Sequence[Step], gone: Collection[str]) -> Way | None:
     main = (_main_effect(test, step.effects) for step in steps)
     name = next((effect.metric for effect in main if effect), "")
     parts = [
-        Part(number, step, test, name, leads=step.is_kept and step.id not in gone)
+        _part(number, step, test, name, leads=step.is_kept and step.id not in gone)
         for number, step in enumerate(steps, start=1)
     ]
     measured = [
@@ -449,10 +420,6 @@ def _main_effect(test: str, effects: Sequence[Effect]) -> Effect | None:
     return main_time(test, effects) or next(rates, None)
 
 
-_BAR: Final = 24
-_UNEXPLAINED: Final = "not explained by steps"
-
-
 def journal_listing(steps: Sequence[Step], ways: Sequence[Way]) -> Listing:
     parts = [(way, part) for way in ways for part in way.parts]
     rows = tuple((way.test, *row) for way, part in parts for row in _PARTS.rows([part]))
@@ -467,10 +434,6 @@ def _lines(steps: Sequence[Step], ways: Sequence[Way]) -> Iterator[Block]:
         yield Line(_title(way), good=(way.to_target or 0.0) <= 0 and way.target is not None)
         yield ""
         yield from _PARTS.table(way.parts)
-        yield ""
-        widest = max(len(name) for name, *_ in _waterfall(way))
-        for name, value, bar in _waterfall(way):
-            yield Line(f"  {name:<{widest}}  {value:>12}  {bar}".rstrip())
         yield ""
         yield from _remaining(way)
     if not ways:
@@ -507,8 +470,15 @@ def _why(part: Part) -> str:
     return "" if step.is_kept or not step.reasons else step.reasons[0]
 
 
-def _accuracy(effect: Effect | None) -> str:
-    return format_value(effect.defined, effect.after) if effect else "-"
+def _signed(metric: Metric, value: float, beside: float | None) -> str:
+    return f"{'+' if value > 0 else ''}{format_value(metric, value, beside=beside)}"
+
+
+def _counts(part: Part) -> str:
+    effect = part.effect
+    if effect is None or not part.leads:
+        return "-"
+    return _signed(effect.defined, part.counts, effect.before)
 
 
 _COLUMNS: Final[tuple[Column[Part], ...]] = (
@@ -523,33 +493,17 @@ _COLUMNS: Final[tuple[Column[Part], ...]] = (
     Column("device", lambda p: p.device and p.device.change, "device",
            lambda p: change_text(p.device), right=True, fit=DROPPED[2]),
     Column("accuracy", lambda p: p.accuracy and p.accuracy.after, "accuracy",
-           lambda p: _accuracy(p.accuracy), right=True, fit=DROPPED[3]),
-    Column("counts", lambda p: p.counts),
+           lambda p: format_value(p.accuracy.defined, p.accuracy.after) if p.accuracy else "-",
+           right=True, fit=DROPPED[3]),
+    Column("counts", lambda p: p.counts, "counts", _counts, right=True),
     Column("why", _why, "why", fit=BELOW),
 )  # fmt: skip
 _PARTS: Final = Columns(*_COLUMNS)
 
 
-def _waterfall(way: Way) -> list[tuple[str, str, str]]:
-    changes = [(part.step.message, part.counts) for part in way.parts if part.leads]
-    changes.append((_UNEXPLAINED, way.unexplained))
-    levels = [*accumulate((change for _, change in changes), initial=way.first)]
-    most, metric = max(*levels[:-1], way.now), way.metric
-
-    def bar(start: float, end: float) -> str:
-        left, right = (round(_BAR * place / most) for place in sorted((start, end)))
-        return " " * left + "#" * (right - left)
-
-    lines = [("baseline", format_value(metric, way.first), bar(0.0, way.first))]
-    for (name, change), (start, end) in zip(changes, pairwise(levels), strict=True):
-        value = f"{'+' if change > 0 else ''}{format_value(metric, change, beside=way.first)}"
-        lines.append((name[:40], value, bar(start, end)))
-    now = format_value(metric, way.now, beside=way.first)
-    return [*lines, ("now", now, bar(0.0, levels[-1]))]
-
-
 def _remaining(way: Way) -> Iterator[str]:
     metric, missing = way.metric, way.to_target
+    yield f"not explained by steps: {_signed(metric, way.unexplained, way.first)}"
     if missing is not None:
         target = format_value(metric, way.target)
         left = format_value(metric, abs(missing), beside=way.target)
@@ -570,20 +524,15 @@ def _remaining(way: Way) -> Iterator[str]:
 def journal_markdown(steps: Sequence[Step], ways: Sequence[Way]) -> str:
     """Return a journal for the text of a pull request."""
     parts = ["### Optimization steps\n", f"{prose(_count_line(steps, ways))}\n"]
+    shown = [each for each in _COLUMNS if each.heading and each.name != "why"]
+    right = frozenset(place for place, column in enumerate(shown) if column.right)
     for way in ways:
-        name = code(way.metric.name)
-        titles = ("step", "change", "answer", name, "interval", "device", "accuracy")
-        rows = heading_rows(titles, right=frozenset({0, 3, 4, 5, 6}))
-        shown = [each for each in _COLUMNS if each.heading and each.name != "why"]
+        rows = heading_rows([column.heading for column in shown], right=right)
         for part in way.parts:
             rows += table_row([prose(column.text(part)) for column in shown])
-        sums = heading_rows(("from", name), right=frozenset({1}))
-        for start, value, _ in _waterfall(way):
-            sums += table_row([prose(start), prose(value)])
         title = _title(way).removeprefix(way.test).strip()
-        parts += [f"#### {code(way.test)}\n", f"{prose(title)}\n", rows, sums]
         remaining = "".join(f"- {prose(line)}\n" for line in _remaining(way))
-        parts += [remaining] if remaining else []
+        parts += [f"#### {code(way.test)}\n", f"{prose(title)}\n", rows, remaining]
     return "\n".join(parts)
 
 

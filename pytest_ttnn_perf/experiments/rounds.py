@@ -7,7 +7,6 @@ round has to bear is as often to the one's disadvantage as to the other's.
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import time
 from contextlib import contextmanager
@@ -40,11 +39,11 @@ from pytest_ttnn_perf.experiments.paired import Comparison, Plan, Round, judge_r
 from pytest_ttnn_perf.gate.judge import judge_test, session_of, with_parts_explaining
 from pytest_ttnn_perf.machine.processes import finds_modules_in, signals_interrupt
 from pytest_ttnn_perf.machine.repository import remove_leftovers
-from pytest_ttnn_perf.measure.strays import Stray
+from pytest_ttnn_perf.measure.strays import Stray, import_root, own_place
 from pytest_ttnn_perf.plugin.preflight import choose_profiler, lease, restrict_to_passes
 from pytest_ttnn_perf.plugin.wire import Message
 from pytest_ttnn_perf.plugin.workers import Pass, Workers, run_device_pass
-from pytest_ttnn_perf.report.sentences import sentence
+from pytest_ttnn_perf.report.sentences import command_line, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -141,8 +140,10 @@ class Session:
             case Message("finished", {"apart": False}):
                 self._done += 1
                 self._report_progress()
-            case Message("stopped"):
-                self._refused = self._refused or _reason(message)
+            case Message("stopped", {"cause": cause, "text": text}):
+                causes = {"refused": text, "broke": f"internal error of a worker\n{text}"}
+                ended = f"a test or a plugin ended the session: {text or 'interrupted'}"
+                self._refused = self._refused or causes.get(cause, ended)
             case Message("strayed", {"modules": modules}):
                 strays = [Stray(*stray) for stray in modules]
                 self.strays += [stray for stray in strays if stray not in self.strays]
@@ -192,8 +193,7 @@ class Session:
         failed = report.get("outcome") == "failed"
         if message.of_collection:
             if failed:
-                why = f"{_last_line(report)}{_place(report)}"
-                self._refused = f"{report['nodeid']} cannot be collected: {why}"
+                self._refused = f"{report['nodeid']} cannot be collected: {_last_line(report)}"
                 self.stop = self._refused  # whatever options ask to run the rest even so
             return
         test = self._identity(message.test)
@@ -230,15 +230,6 @@ class Session:
         self._progress(self._done, len(self._collected["tests"]) if self._collected else None)
 
 
-def _reason(stopped: Message) -> str:
-    text = str(stopped["text"])
-    if stopped["cause"] == "refused":
-        return text
-    if stopped["cause"] == "broke":
-        return f"internal error of a worker\n{text}"
-    return f"a test or a plugin ended the session: {text or 'interrupted'}"
-
-
 def _flaw(observation: Observation) -> str | None:
     if observation.problems:
         return observation.problems[0]
@@ -273,18 +264,6 @@ def _last_line(report: dict[str, object]) -> str:
             return str(crash["message"]).splitlines()[0]
     lines = str(representation or "it failed").strip().splitlines()
     return lines[-1].removeprefix("E  ").strip()  # pytest's mark of an error's own lines
-
-
-#: A line of code in a traceback, as Python and as pytest print it.
-_PLACE: Final = re.compile(r'File "([^"]+)", line (\d+)|^(\S+\.py):(\d+): ', re.MULTILINE)
-
-
-def _place(report: dict[str, object]) -> str:
-    places = list(_PLACE.finditer(str(report.get("longrepr"))))
-    if not places:
-        return ""
-    file, line, short, number = places[-1].groups()
-    return f" ({Path(file or short).name}:{line or number})"
 
 
 def baselines_of(seen: list[Observation], run: str = "") -> dict[str, MetricBaseline]:
@@ -410,8 +389,8 @@ class Version:
         tests: Sequence[str] | None = None,
         chooses: bool = False,
     ) -> None:
-        self.name, self.move, self.other, self.tests = name, move, other, tests
-        self.shared = () if move.is_users else asked.shared
+        self.name, self.move, self.asked, self.tests = name, move, asked, tests
+        shared = () if move.is_users else asked.shared
         self.rootdir: str | None = None
         self.found = Sessions(asked.rounds)
         if not move.there.is_dir():
@@ -434,7 +413,7 @@ class Version:
         )
         chosen = choose_profiler(asked.settings, os.environ)
         self.workers.profiler = restrict_to_passes(chosen, asked.settings, isolated=True).kind
-        self.versions = ComparedVersions(move.tree, other, self.shared, receipts=asked.receipts)
+        self.versions = ComparedVersions(move.tree, other, shared, receipts=asked.receipts)
         self.workers.cwd_on_path = finds_modules_in(move.cwd)
         self.workers.environment = move.environment(self.workers.environment)
 
@@ -587,17 +566,25 @@ class InTurns(Protocol):
         """Run a round of some tests; return why no other can follow."""
 
 
-def run_rounds(turns: InTurns, *, rounds: int, look: Callable[[int], Sequence[str]]) -> str | None:
+def run_rounds(
+    turns: InTurns,
+    rounds: int,
+    look: Callable[[int], Sequence[str]],
+    check: Callable[[InTurns, int], str | None] | None = None,
+) -> str | None:
     """Run rounds until all is decided; return why it ended early.
 
-    ``look`` is called after some of them, and returns the tests that are to be measured on. Ctrl-C,
-    or a round that cannot be run after others could, keeps what there is.
+    ``look`` is called after some of them, and returns the tests that are to be measured on;
+    ``check`` after each, and returns why no other may follow. Ctrl-C, or a round that cannot be run
+    after others could, keeps what there is.
     """
     looks = Plan(rounds).looks()
     tests: Sequence[str] | None = None
     try:
         for number in range(1, rounds + 1):
             stopped = turns.run(number, tests)
+            if stopped is None and check is not None:
+                stopped = check(turns, number)
             if stopped is not None:
                 return stopped
             tests = look(number) if number in looks else tests
@@ -632,9 +619,26 @@ class StrayedError(UsageError):
     """A version's tests ran code that is not its own."""
 
     def __init__(self, version: Version, strays: Sequence[Stray]) -> None:
-        super().__init__(f"{version.name}: {strays[0].name} is {strays[0].file}")
-        self.version = version
-        self.strays = tuple(strays)
+        first, move, asked = strays[0], version.move, version.asked
+        own = replace(version.versions, own=move.root)
+        again = command_line("ttnn-perf", *asked.command, *asked.argv)
+        more = f" and {counted(len(strays) - 1, 'other module')}" if len(strays) > 1 else ""
+        shown, place = first.file, own_place(first, own, move.cwd)
+        whose, points = "that is installed", "what is installed comes first"
+        remedies = []
+        if Path(first.file).is_relative_to(move.root):
+            shown, place = os.path.relpath(first.file, move.cwd), import_root(first)
+            whose, points = "of the working tree", "an editable install, or a path, points there"
+            shared = command_line(str(Path(shown).parent))
+            remedies.append(f"  or, if both are to use the same: {again} --same {shared}")
+        folder = command_line(os.path.relpath(place, move.cwd))
+        of = "the working tree" if move.is_users else version.name
+        lines = (
+            f"tests of {of} ran code {whose}: {first.name} from {shown}{more}",
+            f"  so it would be compared with itself: {points}",
+            f"  let each side find its own first: PYTHONPATH={folder} {again}",
+        )
+        super().__init__("\n".join((*lines, *remedies)))
 
 
 #: Columns of the bar of a progress line, and the seconds from which minutes are told.
@@ -658,6 +662,11 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = seconds / _MINUTE_S
     return f"{minutes:.0f} min" if minutes < _MINUTE_S else f"{minutes / _MINUTE_S:.1f} h"
+
+
+def time_left(start_s: float, part: float) -> str:
+    """Estimate the time for the rest from that of a part."""
+    return duration((time.monotonic() - start_s) * (1 / part - 1))
 
 
 class Turns:
@@ -736,11 +745,7 @@ class Turns:
         part = number - 1 + (place + (done / of if of else 0.0)) / 2
         part = min(part / self._rounds, 1.0)
         look = next(look for look in Plan(self._rounds).looks() if look >= number)
-        tests = left = ""
-        if of is not None:
-            tests = f", test {done} of {of}"
-        if part:
-            left_s = (time.monotonic() - self._start_s) * (1 / part - 1)
-            left = f", up to {duration(left_s)} left"
+        tests = "" if of is None else f", test {done} of {of}"
+        left = f", up to {time_left(self._start_s, part)} left" if part else ""
         where = f"round {number}, look at {look}, {name}{tests}{left}"
         self._progress(f"{bar(part, width=12)} {where}", done == of)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
-from collections.abc import Mapping  # noqa: TC003  # read when a step is decoded
 from datetime import datetime, timezone
-from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -16,17 +13,8 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist.plan import is_of_host, is_step, order_of_step
 from pytest_ttnn_perf.analysis.ops.roofline import roofline_of_groups
-from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.finding import RuleOutcome
-from pytest_ttnn_perf.core.metric import (
-    COUNTED_IN_GRAPHS,
-    KERNEL_TIME,
-    OF_DEVICE,
-    Better,
-    Kind,
-    metric_in,
-    split_metric,
-)
+from pytest_ttnn_perf.core.metric import KERNEL_TIME, OF_DEVICE, Better, Kind, metric_in
 from pytest_ttnn_perf.core.observation import JudgedTest, Outcome, Reason
 from pytest_ttnn_perf.core.settings import CONFIGURATION_FILES, MIN_ROUNDS
 from pytest_ttnn_perf.core.text import counted, microseconds, shortened
@@ -38,7 +26,6 @@ from pytest_ttnn_perf.experiments.journal import (
     Edit,
     Effect,
     Prediction,
-    Receipt,
     Refusal,
     Situation,
     Step,
@@ -51,7 +38,6 @@ from pytest_ttnn_perf.experiments.journal import (
     write_step,
 )
 from pytest_ttnn_perf.experiments.rounds import Sessions, is_exact
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.judging import check_numbers
 from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES, VERDICT_RULES
 from pytest_ttnn_perf.machine.repository import Repository
@@ -84,20 +70,14 @@ if TYPE_CHECKING:
 
 
 class TryResult(Struct, frozen=True):
-    """A step and its record's file.
-
-    ``new_files`` are those that neither the base nor HEAD has, ``changed_files`` all others that
-    are not as in the base, as seen from the repository's ``root``.
-    """
+    """A step and its record's file; ``new_files`` are in no commit yet."""
 
     step: Step
     file: Path
     base: Base
     root: Path
     new_files: tuple[str, ...]
-    changed_files: tuple[str, ...]
     remarks: tuple[str, ...]
-    is_committed: bool = False
 
 
 def try_change(asked: Experiment, message: str, base_ref: str | None = None) -> TryResult:
@@ -106,64 +86,25 @@ def try_change(asked: Experiment, message: str, base_ref: str | None = None) -> 
     ``base_ref`` is a commit to compare with instead.
     """
     repository = Repository.around(asked.cwd)
-    settings = asked.settings
-    steps = read_steps(settings.artifacts)
+    artifacts = asked.settings.artifacts
     now, head = repository.now(), repository.commit("HEAD").id
-    base = base_of(repository, now, steps, base_ref)
-    watch = _Watch(repository, base.state, now, settings)
-    changed = repository.changed_files(base.state, now)
-    committed = repository.of(head)
-    is_committed = committed.tree == now.tree
-    if is_committed and all(map(watch.is_baseline, changed)):
-        wrong = (
-            f"nothing to try: but for baselines, which are committed, the working tree is the same "
-            f"as {base.words}"
-        )
-        raise UsageError(wrong)
+    base = base_of(repository, now, read_steps(artifacts), base_ref)
+    watch = _Watch(repository, base.state, now, asked.settings)
     watch.refusals = watch.edited(_named_tests(asked, repository.root))
     commit = repository.commit(base.state.commit)
     if watch.refusals:
         result = AbResult(base.name, commit, repository.working_tree(), asked.rounds, 0)
     else:
-        result = compare_with(commit, base.name, asked, watch.over)
-    sides = Sides(result, watch.before, watch.after)
-    edited = watch.was_edited_meanwhile()
-    step = _step(message, base, now, sides, watch.refusals, edited=edited)
-    step = replace(step, head=head, receipt=watch.receipt())
-    file = write_step(settings.artifacts, step)
-    repository.keep(step.id, now)
-    # What is tracked, `git restore` removes and `git commit -a` knows.
-    new = tuple(
-        path
-        for path, (before, _) in changed.items()
-        if before is None and repository.id_of(committed, path) is None
-    )
-    remarks = (
-        *((base.note,) if base.note is not None else ()),
-        *result.remarks,
-        *(f"tuned in {test}: {what}" for test, what in watch.tuned.items()),
-        *(f"{test} is new: it is no part of the answer" for test in result.only_after),
-    )
-    others = tuple(path for path in changed if path not in new)
-    return TryResult(step, file, base, repository.root, new, others, remarks, is_committed)
-
-
-def _named_tests(asked: Experiment, root: Path) -> tuple[str, ...]:
-    words = (word.partition("::")[0] for word in asked.argv if not word.startswith("-"))
-    named = [place for word in words if (place := asked.cwd / word).exists()] or [asked.cwd]
-    return tuple(os.path.relpath(os.path.realpath(place), root) for place in named)
-
-
-def _step(
-    message: str, base: Base, now: State, sides: Sides, refusals: Sequence[Refusal], *, edited: bool
-) -> Step:
-    decision, reasons = decide(sides, refusals, edited=edited)
+        result = compare_with(commit, base.name, asked, watch.check)
+    # New files that tests have written are no part of it.
+    edited = not watch.refusals and repository.now(now).tree != now.tree
+    decision, reasons = decide(result, watch.refusals, edited=edited)
+    if watch.refusals:  # what was measured before that was known means nothing
+        result = replace(result, compared=(), sides=(Sessions(0), Sessions(0)))
+    effects = effects_of(result)
+    opened, closed = finding_changes(result)
     moment = datetime.now(timezone.utc)
-    if refusals:  # what was measured before that was known means nothing
-        sides = Sides(replace(sides.result, compared=()), Sessions(0), Sessions(0))
-    effects = effects_of(sides.result)
-    opened, closed = finding_changes(sides)
-    return Step(
+    step = Step(
         # Sorts by time, also within a second: a step that is refused at once takes less.
         id=f"{moment:%Y%m%dT%H%M%SZ}-{moment.microsecond // 1000:03x}{secrets.randbelow(4096):03x}",
         at=f"{moment:%Y-%m-%dT%H:%M:%SZ}",
@@ -174,30 +115,43 @@ def _step(
         base_tree=base.state.tree,
         state=now.commit,
         state_tree=now.tree,
-        head="",
-        rounds=sides.result.whole,
+        head=head,
+        rounds=result.whole,
         effects=effects,
-        refusals=tuple(dict.fromkeys(refusals)),
+        refusals=tuple(dict.fromkeys(watch.refusals)),
         opened=opened,
         closed=closed,
         # What was measured of a tree that changed meanwhile is the effect of no known change.
         predictions=() if edited else predictions_of(closed, effects),
-        candidates=candidates_of(sides),
-        situations=situations_of(sides),
+        candidates=candidates_of(result),
+        situations=situations_of(result),
     )
+    file = write_step(artifacts, step)
+    repository.keep(step.id, now)
+    # What is tracked, `git commit -a` knows.
+    committed = repository.of(head)
+    new = (
+        path
+        for path, (before, _) in repository.changed_files(base.state, now).items()
+        if before is None and repository.id_of(committed, path) is None
+    )
+    remarks = (
+        *((base.note,) if base.note is not None else ()),
+        *result.remarks,
+        *(f"{test} is new: it is no part of the answer" for test in result.only_after),
+    )
+    return TryResult(step, file, base, repository.root, tuple(new), remarks)
+
+
+def _named_tests(asked: Experiment, root: Path) -> tuple[str, ...]:
+    words = (word.partition("::")[0] for word in asked.argv if not word.startswith("-"))
+    named = [place for word in words if (place := asked.cwd / word).exists()] or [asked.cwd]
+    return tuple(os.path.relpath(os.path.realpath(place), root) for place in named)
 
 
 # Equal conditions: files that decide a measurement are compared by their content before anything
 # runs. Limits, numbers of calls and shapes of inputs are compared as workers saw them.
 
-_SHARED_FILE: Final = "pyproject.toml"
-#: The tables of a shared file that say how tests are run and judged.
-_OURS: Final = re.compile(r"\[+tool\.(pytest|ttnn_perf)\b")
-#: Keywords of tests that decide what a time means, as they stand in a line.
-_DECIDING: Final = re.compile(
-    r"\b(tolerance|max_regression|warmup|iterations|pcc|at_least|at_most|waive|sync|clock|setup|"
-    r"pipelined|batch)\b"
-)
 _SHOWN: Final = 60
 #: Settings of a device or a compiler that a change may be about. Another one is another workload.
 TUNED: Final = frozenset({
@@ -208,154 +162,79 @@ TUNED: Final = frozenset({
 
 
 class _Watch:
-    """Runs rounds, and stops them if both sides are not measured alike."""
+    """Checks that both sides are measured alike."""
 
-    def __init__(self, states: Repository, before: State, now: State, settings: Settings) -> None:
-        self._root, self._states = states.root, states
-        self._before, self._now, self._settings = before, now, settings
-        self._turns: InTurns | None = None
-        self.before, self.after = Sessions(0), Sessions(0)
+    def __init__(
+        self, repository: Repository, before: State, now: State, settings: Settings
+    ) -> None:
+        self._repository, self._before, self._now = repository, before, now
+        self._settings = settings
         self._baselines = self._inside(settings.baselines)
         self._targets = self._inside(settings.targets)
         self.refusals: list[Refusal] = []
-        #: What was tuned, by test: a change may be about that.
-        self.tuned: dict[str, str] = {}
 
-    def over(self, turns: InTurns) -> InTurns:
-        self._turns, self.before, self.after = turns, turns.before, turns.after
-        return self
-
-    def run(self, number: int, tests: Sequence[str] | None) -> str | None:
-        """Run a round, and check that both sides were measured alike."""
-        assert self._turns is not None, "over() comes first"
-        stopped = self._turns.run(number, tests)
-        if stopped is not None:
-            return stopped
-        self._leave_out_tuned()
-        if number == 1:
-            for seen in (*self.before.measured.values(), *self.after.measured.values()):
-                seen[0] = check_numbers(
-                    JudgedTest(seen[0]), self._settings, only=NUMBER_RULES - VERDICT_RULES
-                ).observation
-            self.refusals = self.edited(self._measured_files())
-            before, after = self.before, self.after
-            for test in (test for test in after.measured if test in before.measured):
-                failed = test in before.troubles or test in after.troubles
-                then, now = before.measured[test][0], after.measured[test][0]
-                for each in differing_conditions(test, then, now):
-                    # One that ended early lacks metrics: that follows from its failure.
-                    if not (failed and each.edit == Edit.METRICS.value):
-                        self.refusals.append(each)
+    def check(self, turns: InTurns, number: int) -> str | None:
+        """Check a round that was measured; return why no other may follow."""
+        before, after = turns.before, turns.after
+        sides = (*before.measured.values(), *after.measured.values())
+        for seen in sides:
+            seen[-1] = _without_tuned(seen[-1])
+        if number > 1:
+            return None
+        for seen in sides:
+            judged = JudgedTest(seen[0])
+            rules = NUMBER_RULES - VERDICT_RULES
+            seen[0] = check_numbers(judged, self._settings, only=rules).observation
+        root = Path((after.collected and after.collected["root"]) or self._repository.root)
+        files = (self._inside(root / test.partition("::")[0]) for test in after.measured)
+        self.refusals = self.edited([file for file in files if file is not None])
+        for test in before.measured.keys() & after.measured.keys():
+            # One that ended early lacks metrics: that follows from its failure.
+            failed = test in before.troubles or test in after.troubles
+            then, now = (side.measured[test][0] for side in (before, after))
+            for each in differing_conditions(test, then, now):
+                if not (failed and each.edit == Edit.METRICS.value):
+                    self.refusals.append(each)
         return "both sides were not measured alike" if self.refusals else None
 
     def edited(self, tests: Sequence[str]) -> list[Refusal]:
-        states, found = self._states, []
-        for path, (before, after) in states.changed_files(self._before, self._now).items():
+        """Return the changed files that decide how ``tests`` are measured."""
+        found = []
+        changed = self._repository.changed_files(self._before, self._now)
+        for path, (before, after) in changed.items():
             edit = self._edit_of(path, tests)
-            if edit is Edit.CONFIGURATION and path.endswith(_SHARED_FILE):
-                sides = (self._before, self._now)
-                texts = {_own_tables(states.text(state, path)) for state in sides}
-                edit = edit if len(texts) > 1 else None
-            if edit is not None and after is None:
-                found.append(Refusal(edit.value, f"{path} was removed"))
-            elif edit is not None and before is None:
-                found.append(Refusal(edit.value, f"{path} is new"))
-            elif edit is not None:
-                found.append(Refusal(edit.value, self._where(path)))
+            if edit is not None:
+                text = f"{path} is new" if before is None else self._where(path)
+                text = f"{path} was removed" if after is None else text
+                found.append(Refusal(edit.value, text))
         return found
 
     def _edit_of(self, path: str, tests: Sequence[str]) -> Edit | None:
-        name, folder = PurePosixPath(path).name, PurePosixPath(path).parent
-        if self.is_baseline(path):
+        place = PurePosixPath(path)
+        if self._baselines is not None and place.is_relative_to(self._baselines):
             return Edit.BASELINES
-        if path == self._targets or name in CONFIGURATION_FILES:
+        if path == self._targets or place.name in CONFIGURATION_FILES:
             return Edit.CONFIGURATION
-        if name == "conftest.py" and any(
-            PurePosixPath(test).is_relative_to(folder) or folder.is_relative_to(test)
+        if place.name == "conftest.py" and any(
+            PurePosixPath(test).is_relative_to(place.parent) or place.parent.is_relative_to(test)
             for test in tests
         ):
             return Edit.CONFTEST
         return Edit.TEST if path in tests else None
 
     def _where(self, path: str) -> str:
-        """Say where a file was changed, and the deciding keywords there."""
-        lines = list(self._states.new_lines(self._before, self._now, path))
-        if not lines:
+        first = next(iter(self._repository.new_lines(self._before, self._now, path)), None)
+        if first is None:
             return f"{path}: lines were removed"
-        words = dict.fromkeys(word for _, text in lines for word in _DECIDING.findall(text))
-        about = f" ({', '.join(words)})" if words else ""
-        number, text = next((line for line in lines if _DECIDING.search(line[1])), lines[0])
-        return f"{path}:{number}{about}: {shortened(text.strip(), _SHOWN)}"
-
-    def is_baseline(self, path: str) -> bool:
-        """Check that a file of the repository is one of the baselines."""
-        place = self._baselines
-        return place is not None and PurePosixPath(path).is_relative_to(place)
+        number, text = first
+        return f"{path}:{number}: {shortened(text.strip(), _SHOWN)}"
 
     def _inside(self, path: Path | None) -> str | None:
-        real = Path(os.path.realpath(path)) if path is not None else None
-        if real is None or not real.is_relative_to(self._root):
-            return None
-        return str(real.relative_to(self._root))
-
-    def _measured_files(self) -> list[str]:
-        collected = self.after.collected
-        root = Path(collected["root"]) if collected and collected["root"] else self._root
-        files = dict.fromkeys(test.partition("::")[0] for test in self.after.measured)
-        return [inside for file in files if (inside := self._inside(root / file)) is not None]
-
-    def _leave_out_tuned(self) -> None:
-        """Note what a change tuned, and leave it out of the configurations."""
-        for test in self.after.measured:
-            sides = [side.measured.get(test) for side in (self.before, self.after)]
-            if all(sides) and test not in self.tuned:
-                then, now = (seen[0].setting for seen in sides if seen)
-                changed = [
-                    f"{name} {then.get(name)}, now {now.get(name)}"
-                    for name in sorted(TUNED & {*then, *now})
-                    if then.get(name) != now.get(name)
-                ]
-                if changed:
-                    self.tuned[test] = "; ".join(changed)
-        for side in (self.before, self.after):
-            for seen in side.measured.values():
-                seen[:] = [_without_tuned(observation) for observation in seen]
-
-    def was_edited_meanwhile(self) -> bool:
-        """Check the working tree against its state at the beginning.
-
-        New files that tests have written are no part of it.
-        """
-        return self._turns is not None and self._states.now(self._now).tree != self._now.tree
-
-    def receipt(self) -> Receipt:
-        paths: list[str] = []
-        for test in self._measured_files():
-            paths.append(test)
-            for folder in Path(test).parents:
-                names = ("conftest.py", *sorted(CONFIGURATION_FILES))
-                paths += [(folder / name).as_posix() for name in names]
-        paths += [path for path in (self._baselines, self._targets) if path is not None]
-        ids = ((path, self._states.id_of(self._now, path)) for path in paths)
-        trees = repr((self._before.tree, self._now.tree))
-        diff = blake2b(trees.encode(), digest_size=8).hexdigest()
-        return Receipt(diff, {path: found for path, found in ids if found is not None})
-
-
-def _own_tables(text: str) -> str:
-    """Return the parts of a shared configuration file that are about tests."""
-    kept, ours = [], False
-    for line in text.splitlines():
-        if line.startswith("["):
-            ours = bool(_OURS.match(line))
-        if ours and line.strip():
-            kept.append(line.strip())
-    return "\n".join(kept)
+        real, root = Path(os.path.realpath(path or os.sep)), self._repository.root
+        return str(real.relative_to(root)) if real.is_relative_to(root) else None
 
 
 def _without_tuned(observation: Observation) -> Observation:
-    if TUNED.isdisjoint(observation.setting):
-        return observation
     values, facts = (
         {name: value for name, value in own.items() if name not in TUNED}
         for own in (observation.configuration, observation.facts)
@@ -415,48 +294,34 @@ _CANDIDATES: Final = 3
 _HOLDS: Final = "HOLDS"
 
 
-class Sides(Struct, frozen=True):
-    """The comparison of a step, and the sessions of both sides."""
-
-    result: AbResult
-    before: Sessions
-    after: Sessions
-
-    @property
-    def now(self) -> Mapping[str, Observation]:
-        """The first round of the working tree, which has a checklist."""
-        return {test: seen[0] for test, seen in self.after.good().items()}
-
-    @property
-    def both(self) -> list[tuple[str, Observation, Observation]]:
-        """The first rounds of the tests that both sides have."""
-        before = self.before.good()
-        return [(test, before[test][0], now) for test, now in self.now.items() if test in before]
-
-    @property
-    def exact(self) -> list[str]:
-        """The tests whose times are not judged: one round is enough."""
-        return [test for test, then, now in self.both if is_exact([then], [now])]
+def _first_rounds(result: AbResult) -> dict[str, tuple[Observation | None, Observation]]:
+    """Return the tests' first rounds, which have a checklist; None if new."""
+    before, after = (side.good() for side in result.sides)
+    return {
+        test: (before[test][0] if test in before else None, seen[0]) for test, seen in after.items()
+    }
 
 
 def decide(
-    sides: Sides, refusals: Sequence[Refusal], *, edited: bool
+    result: AbResult, refusals: Sequence[Refusal], *, edited: bool
 ) -> tuple[Decision, list[str]]:
     """Return the decision, and the sentences that say why.
 
     ``edited``: the working tree changed while it was measured.
     """
-    result, known = sides.result, sides.before.troubles
+    before, after = result.sides
     if refusals:
         return Decision.NOT_COMPARABLE, list(dict.fromkeys(r.edit for r in refusals))
     if edited:
         return Decision.CANNOT_TELL, ["the working tree was edited while it was measured"]
-    troubles = sides.after.troubles.items()
-    failed = [f"{test} failed: {why}" for test, why in troubles if test not in known]
+    troubles = after.troubles.items()
+    failed = [f"{test} failed: {why}" for test, why in troubles if test not in before.troubles]
     worse = [compared for compared in result.compared if _is_worse(compared)]
     if failed or worse:
         return Decision.REVERT, [*failed, *(_sentence(compared, result) for compared in worse)]
-    open_questions = [*_open_questions(sides)]
+    firsts = [pair for pair in _first_rounds(result).values() if pair[0] is not None]
+    exact = [is_exact([then], [now]) for then, now in firsts if then is not None]
+    open_questions = [*_open_questions(result, least=1 if exact and all(exact) else MIN_ROUNDS)]
     if open_questions:
         return Decision.CANNOT_TELL, open_questions
     # Beyond doubt, and by enough.
@@ -467,9 +332,16 @@ def decide(
     ]
     if better:
         return Decision.KEEP, [_sentence(compared, result) for compared in better]
-    if sides.exact:
-        return Decision.CANNOT_TELL, [_no_times(sides)]
-    return Decision.REVERT, [_no_gain(result)]
+    if any(exact):
+        return Decision.CANNOT_TELL, ["no times here: measure on hardware"]
+    timed = [compared for compared in result.compared if compared.low is not None]
+    if not timed:
+        return Decision.REVERT, ["no gain: no time or throughput was compared"]
+    best = min(timed, key=lambda compared: compared.verdict.change or 0.0)
+    change = format_change(best.verdict.change_as_read)
+    name = f"{best.test} {best.verdict.metric.name}"
+    why = f"no gain worth keeping: the best is {name} {change} ({interval_text(best)})"
+    return Decision.REVERT, [why]
 
 
 def _is_worse(compared: Comparison) -> bool:
@@ -487,15 +359,13 @@ def _holds_its_limit(compared: Comparison) -> bool:
     return limits.at_most is not None and verdict.observed <= limits.at_most
 
 
-def _open_questions(sides: Sides) -> Iterator[str]:
-    result = sides.result
-    least = 1 if sides.exact and len(sides.exact) == len(sides.both) else MIN_ROUNDS
+def _open_questions(result: AbResult, *, least: int) -> Iterator[str]:
     if result.whole < least:
         stopped = f"{result.stopped}: " if result.stopped is not None else ""
         yield f"{stopped}rounds that are complete: {result.whole}; it takes {least} to judge"
     elif result.stopped is not None:
         yield result.stopped
-    for test, why in sides.before.troubles.items():
+    for test, why in result.sides[0].troubles.items():
         yield f"{test} failed before the change: {why}"
     for test in result.only_before:
         yield f"{test} is not measured any more"
@@ -515,41 +385,6 @@ def _sentence(compared: Comparison, result: AbResult) -> str:
     return (
         f"{compared.test} {verdict.metric.name}: {format_value(verdict.metric, verdict.centre)} "
         f"→ {now}, {format_change(verdict.change_as_read)} ({interval_text(compared)})"
-    )
-
-
-def _no_times(sides: Sides) -> str:
-    """Say what got better on a simulated device: counts and findings."""
-    compared = [each.verdict for each in sides.result.compared if each.test in sides.exact]
-    better = [
-        f"memory {format_change(verdict.change_as_read)} ({verdict.metric.name})"
-        for verdict in compared
-        if verdict.metric.kind is Kind.BYTES and verdict.outcome is Outcome.IMPROVED
-    ]
-    for verdict in compared:
-        then, now = verdict.centre, verdict.observed
-        is_ops = split_metric(verdict.metric.name)[0] in COUNTED_IN_GRAPHS
-        if is_ops and then is not None and now is not None and now < then:
-            better.append(f"{counted(round(then - now), 'op')} fewer")
-    better += [f"{finding.code} closed" for finding in finding_changes(sides)[1]]
-    better = list(dict.fromkeys(better)) or ["nothing that is counted got better"]
-    return f"no times here: {', '.join(better)}; measure on hardware"
-
-
-def _no_gain(result: AbResult) -> str:
-    timed = [c for c in result.compared if c.low is not None]
-    if not timed:
-        return "no gain: no time or throughput was compared"
-    best = min(timed, key=lambda compared: compared.verdict.change or 0.0)
-    verdict = best.verdict
-    metric, change = verdict.metric, format_change(verdict.change_as_read)
-    least = DEFAULT_POLICY.absolute_floor(metric)
-    gain = abs((verdict.observed or 0.0) - (verdict.centre or 0.0))
-    is_short = gain <= least and abs(verdict.change or 0.0) > DEFAULT_POLICY.floor
-    short = f", less than {format_value(metric, least)}, which a device cannot tell apart"
-    return (
-        f"no gain worth keeping: the best is {best.test} {metric.name} {change} "
-        f"({interval_text(best)}){short if is_short else ''}"
     )
 
 
@@ -596,7 +431,7 @@ def effects_of(result: AbResult) -> tuple[Effect, ...]:
     return tuple(found)
 
 
-def finding_changes(sides: Sides) -> tuple[tuple[StepFinding, ...], tuple[StepFinding, ...]]:
+def finding_changes(result: AbResult) -> tuple[tuple[StepFinding, ...], tuple[StepFinding, ...]]:
     """Return the findings that a step opened and closed.
 
     One whose rule has no answer any more is not closed. The largest closed one of a region has all
@@ -604,7 +439,9 @@ def finding_changes(sides: Sides) -> tuple[tuple[StepFinding, ...], tuple[StepFi
     """
     opened: list[StepFinding] = []
     closed: list[StepFinding] = []
-    for test, then, now in sides.both:
+    for test, (then, now) in _first_rounds(result).items():
+        if then is None:
+            continue
         before, after = (
             {(f.code, f.region): f for f in observation.findings if f.stands}
             for observation in (then, now)
@@ -615,13 +452,12 @@ def finding_changes(sides: Sides) -> tuple[tuple[StepFinding, ...], tuple[StepFi
             for key, finding in before.items()
             if key not in after and now.outcomes.get(finding.code) in _ANSWERED
         ]
-        largest: dict[str, Finding] = {}
+        regions: set[str] = set()
         for finding in sorted(gone, key=lambda f: -(f.saving_ns or 0.0)):
-            largest.setdefault(finding.region, finding)
-        for finding in gone:
             found = _step_finding(test, finding)
-            whole = finding is largest[finding.region]
-            closed.append(replace(found, saving_ns=finding.saving_ns) if whole else found)
+            is_largest = finding.region not in regions
+            regions.add(finding.region)
+            closed.append(replace(found, saving_ns=finding.saving_ns) if is_largest else found)
     return tuple(opened), tuple(closed)
 
 
@@ -643,60 +479,53 @@ def predictions_of(
 ) -> tuple[Prediction, ...]:
     """Return the promised and the measured savings, by test and metric.
 
-    What promises less waiting shows in the time that users wait for. Of kernels that were timed, it
-    is what was promised of them, without gaps. Regions that show in one time are one prediction.
+    Of kernels that were timed, it is what was promised of them, without gaps. What promises less
+    waiting shows in the time that users wait for.
     """
     known = {(effect.test, effect.metric): effect for effect in effects}
-    groups: dict[tuple[str, str], list[StepFinding]] = {}
+    groups: dict[tuple[str, str], list[tuple[StepFinding, float]]] = {}
     for finding in closed:
-        if finding.saving_ns:
-            groups.setdefault((finding.test, finding.region), []).append(finding)
-    found: dict[tuple[str, str], Prediction] = {}
-    for (test, region), findings in groups.items():
-        kernels = effect = known.get((test, metric_in(region, KERNEL_TIME)))
-        of_kernels = {f.code: max(0.0, (f.saving_ns or 0.0) - f.gaps_ns) for f in findings}
-        promised = {code: saving for code, saving in of_kernels.items() if saving}
-        if kernels is None or not promised or any(is_of_host(f.code) for f in findings):
-            promised = {f.code: f.saving_ns or 0.0 for f in findings}
-            effect = main_time(test, effects)
-            effect = None if effect == kernels else effect
-        if effect is None or effect.delta is None or effect.unit != "ns":
-            continue
-        codes, predicted_ns = tuple(promised), sum(promised.values())
-        bound = any(finding.at_most for finding in findings if finding.code in promised)
-        other = found.get((test, effect.metric))
-        if other is not None:
-            codes = tuple(dict.fromkeys((*other.codes, *codes)))
-            predicted_ns, bound = predicted_ns + other.predicted_ns, bound or other.at_most
-        found[test, effect.metric] = Prediction(
-            test, codes, effect.metric, predicted_ns, -effect.delta, at_most=bound
+        kernels = known.get((finding.test, metric_in(finding.region, KERNEL_TIME)))
+        effect, saving_ns = kernels, (finding.saving_ns or 0.0) - finding.gaps_ns
+        if kernels is None or saving_ns <= 0 or is_of_host(finding.code):
+            effect, saving_ns = main_time(finding.test, effects), finding.saving_ns or 0.0
+            effect = None if effect is kernels else effect
+        if effect is not None and effect.delta is not None and effect.unit == "ns" and saving_ns:
+            groups.setdefault((effect.test, effect.metric), []).append((finding, saving_ns))
+    return tuple(
+        Prediction(
+            test,
+            tuple(dict.fromkeys(finding.code for finding, _ in findings)),
+            metric,
+            sum(saving_ns for _, saving_ns in findings),
+            -(known[test, metric].delta or 0.0),
+            at_most=any(finding.at_most for finding, _ in findings),
         )
-    return tuple(found.values())
+        for (test, metric), findings in groups.items()
+    )
 
 
-def candidates_of(sides: Sides) -> tuple[StepFinding, ...]:
+def candidates_of(result: AbResult) -> tuple[StepFinding, ...]:
     found = []
-    for test, observation in sides.now.items():
+    for test, (_, now) in _first_rounds(result).items():
         # The host holds the test up, so that faster kernels change nothing.
-        waits = observation.model_kind == ModelKind.HOST_BOUND.value
-        for finding in filter(is_step, observation.findings):
+        waits = now.model_kind == ModelKind.HOST_BOUND.value
+        for finding in filter(is_step, now.findings):
             order = order_of_step(finding, waits=waits)
             found.append((order, test, _step_finding(test, finding)))
     found.sort(key=lambda each: each[:2])
     return tuple(finding for _, _, finding in found[:_CANDIDATES])
 
 
-def situations_of(sides: Sides) -> dict[str, Situation]:
-    by_op = {each.test: each.by_op for each in sides.result.compared if each.by_op}
+def situations_of(result: AbResult) -> dict[str, Situation]:
+    by_op = {each.test: each.by_op for each in result.compared if each.by_op}
     situations = {}
-    for test, observation in sides.now.items():
-        hardware, found = observation.hardware, None
-        if observation.ops is not None and hardware is not None and not hardware.simulated:
-            found = roofline_of_groups(observation.ops, hardware.arch)
+    for test, (_, now) in _first_rounds(result).items():
+        hardware, found = now.hardware, None
+        if now.ops is not None and hardware is not None and not hardware.simulated:
+            found = roofline_of_groups(now.ops, hardware.arch)
         kernel_ns, least_ns = found or (None, None)
-        situations[test] = Situation(
-            test, observation.bottleneck, kernel_ns, least_ns, by_op.get(test)
-        )
+        situations[test] = Situation(test, now.bottleneck, kernel_ns, least_ns, by_op.get(test))
     return situations
 
 
@@ -707,8 +536,6 @@ MOST_BYTES: Final = 8_000
 #: A sentence of the object is cut to this: where texts are long, their ends say as much.
 _LONGEST: Final = 240
 _MOST_ITEMS: Final = 12
-#: Files that a command names; of more, only their number is printed.
-_MOST_FILES: Final = 5
 
 
 def try_lines(tried: TryResult, cwd: Path) -> Iterator[Block]:
@@ -718,8 +545,7 @@ def try_lines(tried: TryResult, cwd: Path) -> Iterator[Block]:
     yield from (f"  {each.edit}: {each.sentence}" for each in step.refusals)
     if step.refusals:
         yield "  commit such a change by itself: steps are then compared with what is committed"
-        if tried.is_committed:
-            yield "  if that is done, name the commit to compare with: --base REF"
+        yield "  if that is done, name the commit to compare with: --base REF"
     else:
         yield from (f"  {reason}" for reason in step.reasons)
     rounds = counted(step.rounds, "round") if step.rounds else "not measured"
@@ -776,17 +602,16 @@ _EFFECTS: Final[Columns[Effect]] = Columns(
 
 def commands(tried: TryResult, cwd: Path) -> dict[str, str]:
     step, found = tried.step, {}
-    new, changed = (
-        [os.path.relpath(tried.root / file, cwd) for file in files]
-        for files in (tried.new_files, tried.changed_files)
-    )
     if step.decision is Decision.KEEP:
-        added = f"{command_line('git', 'add', '--', *new[:_MOST_FILES])} && " if new else ""
+        new = [os.path.relpath(tried.root / file, cwd) for file in tried.new_files]
+        added = f"{command_line('git', 'add', '--', *new)} && " if new else ""
         found["commit it"] = f"{added}{command_line('git', 'commit', '-a', '-m', step.message)}"
-        if len(new) > _MOST_FILES:
-            found["new files"] = f"{len(new)}, of which this command names {_MOST_FILES}"
     if step.decision is Decision.REVERT:
-        found["revert it"] = _revert(tried, cwd, new, changed)
+        # It touches no other file, and nothing that was edited since.
+        top = os.path.relpath(tried.root, cwd)
+        both = (tried.base.state.commit[:12], step.state[:12])
+        undo = command_line("git", *([] if top == "." else ["-C", top]), "apply", "-R")
+        found["revert it"] = f"{command_line('git', 'diff-tree', '-p', '--binary', *both)} | {undo}"
     # What cannot be compared, or has no noise, is not known better after more rounds.
     comparable = not any(each.outcome == Outcome.NOT_COMPARABLE.value for each in step.effects)
     noisy = not step.effects or any(each.low is not None for each in step.effects)
@@ -794,18 +619,6 @@ def commands(tried: TryResult, cwd: Path) -> dict[str, str]:
         more = " with more --rounds" if step.rounds >= MIN_ROUNDS else ", until it is done"
         found["measure longer"] = f"the same command{more}"
     return found
-
-
-def _revert(tried: TryResult, cwd: Path, new: Sequence[str], changed: Sequence[str]) -> str:
-    """Return a command that undoes the change, and touches no other file."""
-    base, state = tried.base.state.commit[:12], tried.step.state[:12]
-    if len(new) + len(changed) > _MOST_FILES:
-        top = os.path.relpath(tried.root, cwd)
-        undo = command_line("git", *([] if top == "." else ["-C", top]), "apply", "-R")
-        return f"{command_line('git', 'diff-tree', '-p', '--binary', base, state)} | {undo}"
-    restored = command_line("git", "restore", f"--source={base}", "--", *changed)
-    removed = command_line("rm", "-f", "--", *new)
-    return " && ".join([*([restored] if changed else []), *([removed] if new else [])])
 
 
 def try_document(tried: TryResult, cwd: Path) -> dict[str, object]:

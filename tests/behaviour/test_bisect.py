@@ -34,7 +34,6 @@ def cleaned(ran: Ran, versions: Versions) -> str:
     ids = versions.git("log", "--reverse", "--format=%h").split()
     for number, short in enumerate(ids):
         text = text.replace(short, f"C{number:0{len(short) - 1}}")
-    text = re.sub(r"bisect/\S+\.json", "bisect/FILE.json", text)
     return re.sub(r", (to compare.*|about \d+ to measure), \d.*$", r", \1, TIME", text, flags=re.M)
 
 
@@ -84,10 +83,8 @@ def test_the_commit_is_found_after_ctrl_c_beside_one_that_is_broken(tmp_path: Pa
 
     ran = versions.command("bisect", "HEAD~3", "HEAD", NAMED, "--rounds", "3")
 
-    *_, why, command, _ = ran.text.splitlines()
+    *_, why, command = ran.text.splitlines()
     assert (ran.code, why) == (7, "interrupted: 3 commits left")
-    (file,) = (versions.root / ".ttnn_perf" / "bisect").iterdir()
-    assert json.loads(file.read_text())["followed"]["metric"] == "latency"
     assert_nothing_left(versions, ran, state)
 
     good, *_, bad = versions.git("log", "--reverse", "--format=%h").split()
@@ -98,4 +95,3 @@ def test_the_commit_is_found_after_ctrl_c_beside_one_that_is_broken(tmp_path: Pa
     assert_golden("bisect_table", cleaned(ran, versions))
     assert ran.code == 0
     assert_nothing_left(versions, ran, state)
-    assert not file.exists(), "it is answered"

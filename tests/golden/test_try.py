@@ -17,7 +17,6 @@ from pytest_ttnn_perf.experiments.journal import (
     Edit,
     Effect,
     Prediction,
-    Receipt,
     Refusal,
     Situation,
     Step,
@@ -90,7 +89,6 @@ KEPT = Step(
             "-22.2 % (-400 us) = 4 x Matmul -400 us (BFLOAT16 → BFLOAT8_B)",
         )
     },
-    receipt=Receipt("00ff", {"models/test_resnet.py": ID}),
 )  # fmt: skip
 REVERTED = replace(
     KEPT, id="20261117T120000Z-000002", base_tree="b" * 40,
@@ -123,8 +121,8 @@ def tried(step: Step) -> TryResult:
     base = Base("HEAD", State(step.base_tree, step.base), "0123456 Add the model")
     root = Path("/project")
     file = root / ".ttnn_perf/steps" / f"{step.id}.json"
-    remarks = (f"tuned in {RESNET}: num_command_queues 1, now 2",)
-    return TryResult(step, file, base, root, ("models/new.py",), ("models/resnet.py",), remarks)
+    remarks = ("t.py::test_new is new: it is no part of the answer",)
+    return TryResult(step, file, base, root, ("models/new.py",), remarks)
 
 
 @pytest.mark.parametrize("step", [KEPT, REVERTED, REFUSED, UNSURE], ids=lambda s: s.decision.value)
