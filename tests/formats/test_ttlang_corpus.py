@@ -40,17 +40,9 @@ SAMPLES = {
     "v1_1_1_cb_flow_graph.txt": (0, 0, 0, 1, 0),
     "pipe_graph_inferred.txt": (0, 0, 0, 0, 1),
 }
-#: Long profiles have thousands of figures, of the same kinds as a short one.
-EVERY_CHARACTER = [
-    pytest.param(name, marks=pytest.mark.long) if name in {"demo-one.txt", "many-ops.txt"} else name
-    for name in SAMPLES
-    if "graph" not in name
-]
 #: This one was cut out of a report: nothing says that no row follows.
 WITHOUT_END = "signpost_docs.txt"
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-TITLES = re.compile(r"[-= ]*|LINE +%TIME.*|  Thread +Total.*")
-NOT_READ = re.compile(r"  (?:L1 targets|semaphores|noc reads|noc writes):.*")
 
 
 def sample(name: str) -> str:
@@ -59,10 +51,6 @@ def sample(name: str) -> str:
 
 def parse(text: str) -> TtlangLog:
     return parse_ttlang(text, Path("sample.txt"))
-
-
-def number(digits: str) -> int:
-    return int(digits.replace(",", ""))
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -79,28 +67,6 @@ def test_a_sample_is_understood(name: str) -> None:
     assert is_ttlang_log(sample(name))
     end = (Problem(1, ProblemKind.CUT, "SIGNPOST PROFILE: no closing line"),)
     assert log.problems == (end if name == WITHOUT_END else ())
-
-
-@pytest.mark.parametrize("name", EVERY_CHARACTER)
-def test_no_line_of_a_sample_is_without_effect(name: str) -> None:
-    lines = sample(name).split("\n")
-    whole = parse("\n".join(lines))
-    silent = (TITLES.fullmatch(line) or NOT_READ.fullmatch(line) for line in lines)
-    told = [at for at, is_silent in enumerate(silent) if not is_silent]
-    assert told
-    same = [lines[at] for at in told if parse("\n".join(lines[:at] + lines[at + 1 :])) == whole]
-    assert not same
-
-
-@pytest.mark.parametrize("name", EVERY_CHARACTER)
-def test_no_digit_of_a_sample_is_without_effect(name: str) -> None:
-    text = "\n".join(line for line in sample(name).split("\n") if not NOT_READ.fullmatch(line))
-    whole = parse(text)
-    last_digits = [found.end() - 1 for found in re.finditer(r"[0-9]+", text)]
-    assert last_digits
-    for at in last_digits:
-        other = str((int(text[at]) + 1) % 10)
-        assert parse(text[:at] + other + text[at + 1 :]) != whole, text[at - 40 : at + 20]
 
 
 def test_the_text_agrees_with_the_exact_form() -> None:
@@ -126,10 +92,10 @@ def test_the_text_agrees_with_the_exact_form() -> None:
             ("dram_write", "dram_bytes_written"),
         ]:
             near = getattr(other, field)
-            assert getattr(one, field).size == (raw[written], 0)
-            assert abs(near.size.bytes - raw[written]) <= near.size.within
+            assert getattr(one, field).bytes == raw[written]
+            assert near.bytes == pytest.approx(raw[written], rel=0.05)
             assert near.transfers == getattr(one, field).transfers
-        sizes = {size.size.bytes: size.transfers for size in one.transfer_sizes}
+        sizes = {size.bytes: size.transfers for size in one.transfer_sizes}
         assert sizes == {int(size): count for size, count in raw["transfer_sizes"].items()}
 
 

@@ -35,7 +35,7 @@ def report(
     comparisons: tuple[Comparison, ...] = (),
     errors: tuple[OperationError, ...] = (),
 ) -> Report:
-    return Report((0,), 0, (), operations, {}, (), comparisons, errors)
+    return Report((), operations, {}, (), comparisons, errors)
 
 
 def counted(

@@ -201,8 +201,8 @@ def _of_kernels(log: TtlangLog, ask: _Ask) -> Bottleneck | None:
     if not isinstance(line, str) and line.bound == "compute":
         return _as_bottleneck(_K.COMPUTE, balance)
     small = _as_bottleneck(_K.SMALL_TRANSFERS, ask(small_transfers))
-    read = sum(kernel.program.dram_read.size.bytes for kernel in kernels)
-    written = sum(kernel.program.dram_write.size.bytes for kernel in kernels)
+    read = sum(kernel.program.dram_read.bytes for kernel in kernels)
+    written = sum(kernel.program.dram_write.bytes for kernel in kernels)
     ratio = read / written if written else 0.0
     if small is None and balance.outcome is RuleOutcome.FOUND and ratio > _READS_PER_WRITE:
         kind = _K.DRAM_TRAFFIC

@@ -69,18 +69,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.measure.helper_families import HelperWindow
 
 
-#: The formats of a test's artifacts, but for op tables.
-_OTHERS: Final = (
-    ArtifactKind.DEVICE_LOG,
-    ArtifactKind.REPORT_DB,
-    ArtifactKind.GRAPH_JSON,
-    ArtifactKind.PERF_SUMMARY_JSON,
-    ArtifactKind.TTLANG_LOG,
-    ArtifactKind.SIM_TRACE,
-    ArtifactKind.BENCHMARK_JSON,
-    ArtifactKind.TT_SMI,
-)
-ARTIFACTS: Final = frozenset({*OP_TABLES, *_OTHERS})
+ARTIFACTS: Final = frozenset(ArtifactKind) - {ArtifactKind.RUN_RECORD}
 #: Formats of the same programs; of those that a folder has, the first counts.
 _SAME: Final = (
     (ArtifactKind.OPS_CSV, ArtifactKind.CPP_REPORT, ArtifactKind.DEVICE_LOG),

@@ -127,7 +127,7 @@ def _program_changes(then: ProgramPerf, now: ProgramPerf) -> Iterator[str]:
         yield f"{name}: grid {grids[0]} → {grids[1]}"
     if then.dram_channels and now.dram_channels and then.dram_channels != now.dram_channels:
         yield f"{name}: {then.dram_channels} → {now.dram_channels} DRAM channels"
-    sizes = [", ".join(f"{size.size.bytes} B" for size in p.transfer_sizes) for p in (then, now)]
+    sizes = [", ".join(f"{size.bytes} B" for size in p.transfer_sizes) for p in (then, now)]
     if all(sizes) and sizes[0] != sizes[1]:
         yield f"{name}: transfers of {sizes[0]} → {sizes[1]}"
 
@@ -169,13 +169,10 @@ def _cycles(log: TtlangLog) -> Mapping[tuple[str, str], int]:
     found: dict[tuple[str, str], int] = defaultdict(int)
     for profile in log.auto_profiles[-1:]:  # each is of all calls until then
         for thread in profile.threads:
-            name = thread.total.thread
-            if thread.total.kernel:
-                name += f" {thread.total.kernel}"
-            for line in thread.lines or ():
-                cycles = line.total_cycles or line.longest_cycles
-                if cycles:
-                    found[name, line.source.strip()] = cycles
+            name = f"{thread.thread} {thread.kernel or ''}".rstrip()
+            for line in thread.lines:
+                if line.total_cycles:
+                    found[name, line.source.strip()] = line.total_cycles
     return found
 
 

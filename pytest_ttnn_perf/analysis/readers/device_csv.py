@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from array import array
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
@@ -191,13 +190,13 @@ def _programs_in(rows: CsvRows) -> tuple[_Programs, int]:
 
 
 class _Execution(Struct):
-    """One execution of a program; ``cores`` has a bit per core."""
+    """One execution of a program; bits are of cores, and of processors on cores."""
 
     start: int | None = None
     end: int = 0
     cores: int = 0
-    open: dict[tuple[int, str], int] = {}
-    is_reversed: bool = False
+    begun: int = 0
+    ended: int = 0
 
 
 class _Programs:
@@ -208,42 +207,41 @@ class _Programs:
     """
 
     def __init__(self) -> None:
-        self._executions: dict[tuple[Key, int], _Execution] = {}
+        self._executions: defaultdict[Key, list[_Execution]] = defaultdict(list)
         self._cores: dict[tuple[int, int], int] = {}
-        self._slots: dict[tuple[int, str, bool], int] = {}
-        #: How often each kind of marker was seen of a program: memory counts here.
-        self._seen: dict[Key, array[int]] = {}
+        self._slots: dict[tuple[int, str], int] = {}
 
     def add(
         self, key: Key, place: tuple[int, int], risc: str, cycle: int, *, is_start: bool
     ) -> None:
         core = self._cores.setdefault(place, len(self._cores))
-        slot = self._slots.setdefault((core, risc, is_start), len(self._slots))
-        seen = self._seen.setdefault(key, array("I"))
-        seen.extend([0] * (slot + 1 - len(seen)))
-        execution = self._executions.get((key, seen[slot]))
-        if execution is None:
-            execution = self._executions[key, seen[slot]] = _Execution()
-        seen[slot] += 1
+        slot = 1 << self._slots.setdefault((core, risc), len(self._slots))
+        name = "begun" if is_start else "ended"
+        # The last are tried first: those before are complete, mostly.
+        own = self._executions[key]
+        at = len(own)
+        while at and not getattr(own[at - 1], name) & slot:
+            at -= 1
+        if at == len(own):
+            own.append(_Execution())
+        execution = own[at]
         execution.cores |= 1 << core
-        other = execution.open.pop((core, risc), None)
-        if other is None:
-            execution.open[core, risc] = cycle
-        elif (other < cycle) if is_start else (cycle < other):
-            execution.is_reversed = True
         if is_start:
+            execution.begun |= slot
             execution.start = cycle if execution.start is None else min(cycle, execution.start)
         else:
+            execution.ended |= slot
             execution.end = max(cycle, execution.end)
 
     def records(self, clock_mhz: float) -> tuple[ProgramTime, ...]:
         """Return the programs by device, in order of their starts."""
         found = []
-        for (key, _), each in self._executions.items():
-            kernel_ns = None
-            if each.start is not None and not each.open and not each.is_reversed:
-                kernel_ns = (each.end - each.start) * (1000 / clock_mhz)
-            found.append(ProgramTime(*key, each.start, kernel_ns, each.cores.bit_count()))
+        for key, executions in self._executions.items():
+            for each in executions:
+                kernel_ns = None
+                if each.start is not None and each.begun == each.ended and each.end >= each.start:
+                    kernel_ns = (each.end - each.start) * (1000 / clock_mhz)
+                found.append(ProgramTime(*key, each.start, kernel_ns, each.cores.bit_count()))
         found.sort(key=lambda each: (each.device, each.start_cycle is None, each.start_cycle or 0))
         return tuple(found)
 
@@ -635,8 +633,8 @@ def _numbers_of(
     waits = (program.read_barriers, program.write_barriers)
     # A log has no line of barriers where there are none, or where it was not understood.
     known = ProblemKind.UNREAD not in doubts or None not in waits
-    barriers = sum(wait.barriers for wait in waits if wait is not None) if known else None
-    return time_ns, read.size.bytes, write.size.bytes, transfers, barriers
+    barriers = sum(wait for wait in waits if wait is not None) if known else None
+    return time_ns, read.bytes, write.bytes, transfers, barriers
 
 
 def _cycle_metrics(log: TtlangLog, *, file: str, lost: str | None) -> Iterator[MetricObservation]:

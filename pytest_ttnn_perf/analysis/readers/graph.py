@@ -31,8 +31,7 @@ from pytest_ttnn_perf.analysis.readers.report_db import (
     whole,
 )
 from pytest_ttnn_perf.core.codec import Value
-from pytest_ttnn_perf.core.errors import InputError
-from pytest_ttnn_perf.core.files import parse_json, reading, unpacked
+from pytest_ttnn_perf.core.files import parse_json, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
 
 #: A parsed document takes about ten times the memory of its text.
-LARGEST_FILE_BYTES: Final = 200_000_000
+_LARGEST_FILE: Final = 200_000_000
 #: Python lets go of a tensor: no call of the program.
 _RELEASE: Final = "Tensor::deallocate"
 _REPORT: Final = re.compile(
@@ -66,7 +65,7 @@ def read_graph_json(file: Path) -> Report:
     program did. A tensor is known by where it lies, so one at an address is the same until an
     operation puts another one there.
     """
-    return parse_json(_text(file), _decode, file=file)
+    return parse_json(read_text(file, most_bytes=_LARGEST_FILE), _decode, file=file)
 
 
 def read_held(file: Path) -> Mapping[BufferType, int]:
@@ -75,7 +74,7 @@ def read_held(file: Path) -> Mapping[BufferType, int]:
     The buffers of a program, such as its kernels, are not among them: they stay on the device, so
     that only the first call which runs the program has them. No tensor lies in them.
     """
-    return parse_json(_text(file), _held, file=file)
+    return parse_json(read_text(file, most_bytes=_LARGEST_FILE), _held, file=file)
 
 
 def _held(raw: object) -> Mapping[BufferType, int]:
@@ -89,22 +88,6 @@ def _held(raw: object) -> Mapping[BufferType, int]:
 def _links(node: Node) -> tuple[int, ...]:
     linked = node.value.optional("connections")
     return () if linked is None else tuple(map(whole, linked.array()))
-
-
-def _text(file: Path) -> str:
-    try:
-        with reading(file):
-            with unpacked(file) as stream:
-                content = stream.read(LARGEST_FILE_BYTES + 1)
-            if len(content) > LARGEST_FILE_BYTES:
-                problem = (
-                    f"larger than {LARGEST_FILE_BYTES // 10**6} MB: import it with "
-                    "ttnn.graph_report, and give the db.sqlite that this writes"
-                )
-                raise InputError(file, problem)
-            return content.decode("utf-8")
-    except ValueError as cause:  # a null character in the name
-        raise InputError(file, f"cannot read: {cause}") from cause
 
 
 def _decode(raw: object) -> Report:
@@ -121,8 +104,6 @@ def _decode(raw: object) -> Report:
     )
     devices = document.optional("devices") if isinstance(raw, dict) else None
     return Report(
-        ranks=(0,),
-        rank=0,
         devices=() if devices is None else tuple(map(_device, devices.array())),
         operations=operations,
         tensors=tensors.records,
@@ -177,11 +158,11 @@ def _calls(
             depth -= 1
             if depth == 0:
                 if first.name != _RELEASE:
-                    operations.append(_operation(first, node, inside, live, snapshots))
+                    operations.append(_operation(first, inside, live, snapshots))
                 inside, first = Inside(), None
     if first is not None:
         # The program failed in here, or the capture was ended.
-        operations.append(_operation(first, None, inside, live, snapshots))
+        operations.append(_operation(first, inside, live, snapshots))
     return operations, errors
 
 
@@ -197,17 +178,13 @@ def _error(node: Node, first: Node | None) -> OperationError:
     return OperationError(number, name, text("error_type"), reason_in(message))
 
 
-def _operation(
-    first: Node, last: Node | None, inside: Inside, live: _Live, snapshots: Value | None
-) -> Operation:
+def _operation(first: Node, inside: Inside, live: _Live, snapshots: Value | None) -> Operation:
     number = _number(first)
-    duration = None if last is None else last.value.optional("duration_ns")
     snapshot = None if snapshots is None else snapshots.optional(str(number))
     fidelities = inside.fidelities
     return Operation(
         id=number,
         name=first.name,
-        duration_s=None if duration is None else whole(duration) / 1e9,
         device_operations=inside.device_operations,
         cb_bytes_per_core=inside.cb_bytes_per_core,
         fidelity=fidelities.pop() if len(fidelities) == 1 else None,

@@ -41,10 +41,7 @@ class BufferType(Enum):
 
 
 class Reshard(Enum):
-    """Moves of a tensor from one sharding to another.
-
-    Moves between interleaved and sharded are no reshards. UNKNOWN: the op's graph was not captured.
-    """
+    """Moves from one sharding to another; UNKNOWN without a captured graph."""
 
     NONE = "none"
     EXPLICIT = "explicit"
@@ -53,10 +50,7 @@ class Reshard(Enum):
 
 
 class Scope(Enum):
-    """Against what a tensor was compared.
-
-    LOCAL: the op alone, on the device's own inputs. GLOBAL: the whole program up to here.
-    """
+    """What was compared: an op alone, or the whole program up to it."""
 
     LOCAL = "local"
     GLOBAL = "global"
@@ -79,10 +73,7 @@ class Shard(NamedTuple):
 
 
 class Device(NamedTuple):
-    """One row of the report's devices; None for unknown sizes.
-
-    ``cb_limit_bytes`` is what a core has for circular buffers and L1 buffers together.
-    """
+    """A device; a core has ``cb_limit_bytes`` for circular and L1 buffers together."""
 
     id: int
     compute_cores: int | None
@@ -135,7 +126,6 @@ class Operation(Struct, frozen=True):
 
     id: int
     name: str
-    duration_s: float | None = None
     arguments: Mapping[str, str] = {}
     inputs: tuple[int, ...] = ()
     outputs: tuple[int, ...] = ()
@@ -176,14 +166,8 @@ class OperationError(NamedTuple):
 
 
 class Report(Struct, frozen=True):
-    """One rank of a report database, or a captured graph.
+    """The lowest rank of a report database, or a captured graph."""
 
-    ``edges`` lead from the last operation before it that gave the tensor. Tensors that came in from
-    the host have no producer.
-    """
-
-    ranks: tuple[int, ...]
-    rank: int
     devices: tuple[Device, ...]
     operations: tuple[Operation, ...]
     tensors: Mapping[int, TensorRecord]
@@ -221,10 +205,7 @@ _FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
 def attribute(text: str, key: str) -> str | None:
-    """Return the value of a key in attributes; None if missing.
-
-    An attribute of the op itself comes before one of the same name inside another; then the first
-    one counts.
+    """Return the value of a key; one of the op itself comes before others.
 
     >>> attribute("{'groups': '1'; 'config': 'Block(act_block_h_ntiles=4;w=2)'}", "config")
     'Block(act_block_h_ntiles=4;w=2)'
@@ -239,11 +220,7 @@ def attribute(text: str, key: str) -> str | None:
 
 
 def attribute_int(text: str, key: str) -> int | None:
-    """Return a whole number; None if missing or ``std::nullopt``.
-
-    >>> attribute_int("in0_block_w=2;out_subblock_h=1", "out_subblock_h")
-    1
-    """
+    """Return a whole number; None if missing or ``std::nullopt``."""
     value = attribute(text, key)
     try:
         return None if value is None else int(value)
@@ -252,11 +229,7 @@ def attribute_int(text: str, key: str) -> int | None:
 
 
 def attribute_flag(text: str, key: str) -> bool | None:
-    """Return a flag, written true, false, 1 or 0.
-
-    >>> attribute_flag("{'enable_act_double_buffer': 'false'}", "enable_act_double_buffer")
-    False
-    """
+    """Return a flag, written true, false, 1 or 0."""
     return _FLAGS.get((attribute(text, key) or "").lower())
 
 
@@ -294,11 +267,7 @@ def bare_name(text: str | None) -> str | None:
 
 
 def buffer_type(value: int | str) -> BufferType:
-    """Return the type behind its number or its name.
-
-    >>> buffer_type(3) is buffer_type("BufferType::L1_SMALL") is BufferType.L1_SMALL
-    True
-    """
+    """Return the type behind its number or its name."""
     name = bare_name(value) if isinstance(value, str) else str(value)
     if name is not None and name.isdecimal() and int(name) < len(BufferType):
         return list(BufferType)[int(name)]
@@ -319,11 +288,7 @@ def shape_of(text: str | None) -> tuple[int, ...] | None:
 
 
 def memory_of(text: str | None) -> str | None:
-    """Return where a tensor lies and how it is spread.
-
-    >>> memory_of("MemoryConfig(memory_layout=A::INTERLEAVED,buffer_type=B::DRAM,x=1)")
-    'DRAM_INTERLEAVED'
-    """
+    """Return where a tensor lies and how it is spread."""
     if text is None or len(text) > _LONGEST:
         return None
     kind, layout = (bare_name(attribute(text, key)) for key in ("buffer_type", "memory_layout"))
@@ -387,10 +352,7 @@ def in_tiles(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def device_tensor(record: TensorRecord | None) -> Tensor | None:
-    """Return a tensor as in an op table; None on the host.
-
-    A report has no padding.
-    """
+    """Return a tensor as in an op table; None on the host."""
     if record is None or record.shape is None or record.memory is None:
         return None
     layout = record.layout or ""
@@ -399,10 +361,7 @@ def device_tensor(record: TensorRecord | None) -> Tensor | None:
 
 
 def allocated_bytes(record: TensorRecord) -> float:
-    """Return the bytes of a tensor on one device, with padding.
-
-    A sharded tensor takes a whole shard on each of its cores.
-    """
+    """Return the bytes of a tensor on one device, with padding."""
     tensor = device_tensor(record)
     if tensor is None:
         return 0.0
@@ -414,11 +373,7 @@ def allocated_bytes(record: TensorRecord) -> float:
 
 
 def tensors_from_before(report: Report) -> Iterator[TensorRecord]:
-    """Yield weights and inputs that were there before the calls.
-
-    Each once: tensors at one address are one. What no call gave, but lies where one put its output,
-    is a view of that.
-    """
+    """Yield weights and inputs that were there before the calls, each once."""
     made: set[object] = set()
     seen: set[object] = set()
     for operation in report.operations:
@@ -427,6 +382,7 @@ def tensors_from_before(report: Report) -> Iterator[TensorRecord]:
             if record is None or record.address is None or device_tensor(record) is None:
                 continue
             place = place_of(record)
+            # What lies where a call put its output is a view of that.
             if place not in made and place not in seen:
                 seen.add(place)
                 yield record
@@ -439,10 +395,7 @@ def place_of(record: TensorRecord) -> object:
 
 
 def resident_bytes(report: Report) -> Mapping[BufferType, float]:
-    """Return the bytes of weights and inputs on one device.
-
-    Nothing if no call has inputs.
-    """
+    """Return the bytes of weights and inputs on one device."""
     if not any(operation.inputs for operation in report.operations):
         return {}
     sizes = dict.fromkeys((BufferType.DRAM, BufferType.L1), 0.0)
@@ -554,7 +507,6 @@ class Inside:
 
     @property
     def cb_bytes_per_core(self) -> int | None:
-        """The most that one core held in circular buffers at a time."""
         self._release()
         return self._fullest
 
@@ -649,30 +601,26 @@ def reason_in(message: str) -> str | None:
 
 
 #: What an argument longer than this begins with; a tensor may print all its values.
-LONGEST_ARGUMENT: Final = 20_000
-#: The graph of one operation takes some hundred kilobytes.
-LONGEST_GRAPH: Final = 32_000_000
+_LONGEST_ARGUMENT: Final = 20_000
 _ID: Final = "operation_id"
 
 
 def read_operations(tables: Tables) -> tuple[Operation, ...]:
-    """Read all operations, in the order of their ids."""
-    heads: dict[int, tuple[str, float | None]] = {}
-    for row in tables.kept("operations", _ID, "duration", "name", order=_ID):
-        identity, duration = row.whole(_ID), row.number("duration")
-        if identity in heads:
-            raise InputError(tables.file, f"operations: operation {identity} appears twice")
-        if duration is not None and duration < 0:
-            raise row.refusal("duration", "seconds")
-        heads[identity] = row.text("name") or "", duration
+    names = {
+        row.whole(_ID): row.text("name") or ""
+        for row in tables.rows("operations", _ID, "name", order=_ID)
+    }
     arguments, memory, cores = _arguments(tables), _memory(tables), _l1_by_core(tables)
-    inputs, outputs = (_tensor_ids(tables, side) for side in ("input", "output"))
-    queues, inside = _queues(tables), _inside(tables, heads)
+    inputs, outputs = (
+        _by_operation(tables, f"{side}_tensors", "tensor_id", order=f"{side}_index")
+        for side in ("input", "output")
+    )
+    queues = _by_operation(tables, "operation_executions", "command_queue_id")
+    inside = _inside(tables, names)
     return tuple(
         Operation(
             id=number,
             name=name,
-            duration_s=duration,
             arguments=arguments[number],
             inputs=tuple(inputs[number]),
             outputs=tuple(outputs[number]),
@@ -682,12 +630,11 @@ def read_operations(tables: Tables) -> tuple[Operation, ...]:
             queues=tuple(queues[number]),
             **_ran_inside(name, inside.get(number), arguments[number]),
         )
-        for number, (name, duration) in heads.items()
+        for number, name in names.items()
     )
 
 
 def _ran_inside(name: str, inside: Inside | None, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """Return the fields of an operation that follow from its graph."""
     fidelities = inside.fidelities if inside else set()
     if not fidelities:
         configs = (text for key, text in arguments.items() if key.startswith("compute_"))
@@ -702,25 +649,18 @@ def _ran_inside(name: str, inside: Inside | None, arguments: Mapping[str, str]) 
 
 def _arguments(tables: Tables) -> dict[int, dict[str, str]]:
     found: dict[int, dict[str, str]] = defaultdict(dict)
-    for row in tables.kept("operation_arguments", _ID, "name", "value", longest=LONGEST_ARGUMENT):
+    for row in tables.rows("operation_arguments", _ID, "name", "value", longest=_LONGEST_ARGUMENT):
         text = row.text("value") or ""
-        cut = text if len(text) <= LONGEST_ARGUMENT else text[:LONGEST_ARGUMENT] + "…"
+        cut = text if len(text) <= _LONGEST_ARGUMENT else text[:_LONGEST_ARGUMENT] + "…"
         found[row.whole(_ID)][row.text("name") or ""] = cut
     return found
 
 
-def _tensor_ids(tables: Tables, side: str) -> dict[int, list[int]]:
+def _by_operation(tables: Tables, table: str, column: str, order: str = "") -> dict[int, list[int]]:
     found: dict[int, list[int]] = defaultdict(list)
-    for row in tables.kept(f"{side}_tensors", _ID, "tensor_id", order=f"{side}_index"):
-        found[row.whole(_ID)].append(row.whole("tensor_id"))
-    return found
-
-
-def _queues(tables: Tables) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = defaultdict(list)
-    for row in tables.rows("operation_executions", _ID, "command_queue_id"):
-        queue = row.known("command_queue_id")
-        found[row.whole(_ID)] += [] if queue is None else [queue]
+    for row in tables.rows(table, _ID, column, order=order):
+        number = row.known(column)
+        found[row.whole(_ID)] += [] if number is None else [number]
     return found
 
 
@@ -729,7 +669,7 @@ def _memory(tables: Tables) -> dict[int, Counter[tuple[int, BufferType]]]:
     found: dict[int, Counter[tuple[int, BufferType]]] = defaultdict(Counter)
     # Every op lists all that is alive, so this table grows with the square of the model.
     for row in tables.rows("buffers", _ID, "device_id", "max_size_per_bank", "buffer_type"):
-        size, kind = row.size("max_size_per_bank"), row.text("buffer_type")
+        size, kind = row.known("max_size_per_bank"), row.text("buffer_type")
         if size is not None and kind is not None:
             place = row.known("device_id") or 0, buffer_type(kind)
             found[row.whole(_ID)][place] += size
@@ -742,7 +682,7 @@ def _l1_by_core(tables: Tables) -> dict[int, dict[int, Counter[tuple[int, int]]]
     found = defaultdict(lambda: defaultdict(Counter))
     columns = (_ID, "device_id", "core_x", "core_y", "buffer_type")
     for row in tables.sums("buffer_chunks", *columns, of="chunk_size"):
-        x, y, size = row.known("core_x"), row.known("core_y"), row.size("chunk_size")
+        x, y, size = row.known("core_x"), row.known("core_y"), row.known("chunk_size")
         in_l1 = buffer_type(row.text("buffer_type") or "") is BufferType.L1
         if in_l1 and x is not None and y is not None and size is not None:
             found[row.whole(_ID)][row.known("device_id") or 0][x, y] += size
@@ -752,18 +692,16 @@ def _l1_by_core(tables: Tables) -> dict[int, dict[int, Counter[tuple[int, int]]]
 def _inside(tables: Tables, operations: Container[int]) -> dict[int, Inside]:
     """Return what ran inside operations that exist."""
     found: dict[int, Inside] = defaultdict(Inside)
-    for row in tables.rows("captured_graph", _ID, "captured_graph", longest=LONGEST_GRAPH):
+    for row in tables.rows("captured_graph", _ID, "captured_graph"):
         number, text = row.whole(_ID), row.text("captured_graph")
         if text is None or number not in operations:
             continue
-        place = f"captured_graph of operation {number}"
-        if len(text) > LONGEST_GRAPH:
-            raise InputError(tables.file, f"{place}: longer than {LONGEST_GRAPH} characters")
         try:
             for node in nodes_of(Value(loads(text))):
                 found[number].add(node)
         except (DecodeError, ValueError) as cause:
             problem = cause if isinstance(cause, DecodeError) else f"not valid JSON: {cause}"
+            place = f"captured_graph of operation {number}"
             raise InputError(tables.file, f"{place}: {problem}") from cause
     return found
 
@@ -771,7 +709,6 @@ def _inside(tables: Tables, operations: Container[int]) -> dict[int, Inside]:
 MAGIC: Final = b"SQLite format 3\x00"
 _GZIP: Final = b"\x1f\x8b"
 _HEADER_BYTES: Final = 100
-_JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
 
 
 @contextmanager
@@ -783,7 +720,7 @@ def open_database(file: Path) -> Iterator[sqlite3.Connection]:
             # Immutable: no lock, and no file beside this one; the folder may be read-only.
             uri = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
             connection = sqlite3.connect(uri, uri=True, isolation_level=None)
-    except (ValueError, sqlite3.Error) as cause:
+    except sqlite3.Error as cause:
         raise InputError(file, f"cannot read: {cause}") from cause
     try:
         for setting in ("trusted_schema=OFF", "cell_size_check=ON", "ignore_check_constraints=ON"):
@@ -814,15 +751,9 @@ def _check_file(file: Path) -> None:
         raise InputError(file, "the database is cut off")
     for suffix in ("-wal", "-journal"):
         beside = file.with_name(file.name + suffix)
-        if beside.exists() and _has_changes(beside):
+        if beside.exists() and beside.stat().st_size:
             problem = f"{beside.name} beside it holds changes that are not in it yet: "
             raise InputError(file, problem + "wait until its writer has closed it")
-
-
-def _has_changes(beside: Path) -> bool:
-    with open_file(beside) as stream:
-        begin = stream.read(len(_JOURNAL_MAGIC))
-    return begin == _JOURNAL_MAGIC if beside.name.endswith("-journal") else bool(begin)
 
 
 #: A message ends with pages of a backtrace; its reason stands at the beginning.
@@ -835,33 +766,25 @@ def is_report_db(head: bytes) -> bool:
 
 
 def read_report_db(file: Path) -> Report:
-    """Read the lowest rank of a report.
-
-    The user's sources, which a report may embed, are not read.
-    """
+    """Read the lowest rank of a report, without the user's sources in it."""
     with open_database(file) as connection:
         tables = Tables(file, connection)
-        missing = {"operation_id", "name"} - set(tables.columns("operations"))
-        if missing:
-            names = ", ".join(tables.names[:8]) or "no table"
-            expected = f"a table operations with a column {min(missing)}"
-            problem = f"not a report of TTNN: expected {expected}, found {names}"
-            raise InputError(file, " ".join(problem.split())[:400])
-        ranks = set().union(*(tables.ranks(name) for name in ("operations", "devices", "errors")))
-        if not tables.is_filled("operations") and not tables.is_filled("errors"):
-            raise EmptyReportError(file, "no operations: nothing was captured")
-        tables.rank = min(ranks)
-        return _report(tables, tuple(sorted(ranks)))
+        if not {_ID, "name"} <= set(tables.columns("operations")):
+            expected = "a table operations with columns operation_id and name"
+            raise InputError(file, f"not a report of TTNN: expected {expected}")
+        tables.rank = tables.lowest_rank("operations", "devices", "errors")
+        report = _report(tables)
+    if not report.operations and not report.errors:
+        raise EmptyReportError(file, "no operations: nothing was captured")
+    return report
 
 
-def _report(tables: Tables, ranks: tuple[int, ...]) -> Report:
+def _report(tables: Tables) -> Report:
     operations = read_operations(tables)
     return Report(
-        ranks=ranks,
-        rank=ranks[0],
         devices=tuple(
-            device_of(row.whole("device_id"), row.size)
-            for row in tables.kept("devices", "device_id", *_DEVICE)
+            device_of(row.whole("device_id"), row.known)
+            for row in tables.rows("devices", "device_id", *_DEVICE)
         ),
         operations=operations,
         tensors=_tensors(tables),
@@ -877,13 +800,11 @@ def _tensors(tables: Tables) -> dict[int, TensorRecord]:
         "tensor_id", "shape", "dtype", "layout", "device_id", "address", "buffer_type",
         "memory_config",
     )  # fmt: skip
-    for row in tables.kept("tensors", *wanted, longest=_LONGEST):
+    for row in tables.rows("tensors", *wanted, longest=_LONGEST):
         tensor, kind = tensor_record(row.whole("tensor_id"), row.text, row.known), None
         # Releases before 3.5 wrote DRAM for whatever had no buffer at all.
         if tensor.memory is None and tensor.address is not None:
             kind = row.text("buffer_type")
-        if tensor.id in tensors:
-            raise InputError(tables.file, f"tensors: tensor {tensor.id} appears twice")
         tensors[tensor.id] = tensor._replace(memory=buffer_type(kind).value) if kind else tensor
     return tensors
 
@@ -908,7 +829,7 @@ def tensor_record(
 def _comparisons(tables: Tables) -> Iterator[Comparison]:
     wanted = ("tensor_id", "desired_pcc", "actual_pcc")
     for scope in Scope:
-        for row in tables.kept(f"{scope.value}_tensor_comparison_records", *wanted):
+        for row in tables.rows(f"{scope.value}_tensor_comparison_records", *wanted):
             yield Comparison(
                 scope,
                 row.whole("tensor_id"),
@@ -919,17 +840,13 @@ def _comparisons(tables: Tables) -> Iterator[Comparison]:
 
 def _errors(tables: Tables) -> Iterator[OperationError]:
     wanted = ("operation_id", "operation_name", "error_type", "error_message")
-    for row in tables.kept("errors", *wanted, longest=_LONGEST_MESSAGE):
+    for row in tables.rows("errors", *wanted, longest=_LONGEST_MESSAGE):
         yield OperationError(
             row.known("operation_id"),
             row.text("operation_name"),
             row.text("error_type"),
             reason_in(row.text("error_message") or ""),
         )
-
-
-#: Kept rows of one table; a report of the largest models has some ten thousand.
-MOST_ROWS: Final = 2_000_000
 
 
 class Row(NamedTuple):
@@ -941,24 +858,15 @@ class Row(NamedTuple):
     values: tuple[object, ...]
 
     def known(self, column: str) -> int | None:
-        """Read a whole number, if there is one."""
         return None if self.values[self.columns[column]] is None else self.whole(column)
 
     def whole(self, column: str) -> int:
-        """Read a whole number that must be there."""
         value = self.values[self.columns[column]]
         if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
             return int(value)
         if isinstance(value, int):
             return value
         raise self.refusal(column, "a whole number")
-
-    def size(self, column: str) -> int | None:
-        """Read a whole number that cannot be below zero."""
-        value = self.known(column)
-        if value is not None and value < 0:
-            raise self.refusal(column, "a size")
-        return value
 
     def number(self, column: str) -> float | None:
         value = self.values[self.columns[column]]
@@ -982,37 +890,18 @@ class Row(NamedTuple):
 
 
 class Tables:
-    """The tables of one rank, read row by row.
-
-    ``rank`` is None until it is known; then rows of other ranks are left out. A table without a
-    column for it is of the time when there was one rank.
-    """
+    """The tables of one rank, read row by row, once ``rank`` is set."""
 
     def __init__(self, file: Path, connection: sqlite3.Connection) -> None:
         self.file = file
         self.rank: int | None = None
         self._connection = connection
-        self._kinds = {
-            str(name): (str(kind), str(sql))
-            for name, kind, sql in connection.execute("SELECT name, type, sql FROM sqlite_master")
-            if kind in {"table", "view"}
-        }
+        query = "SELECT name FROM sqlite_master WHERE type = 'table'"
+        self._names = {str(name) for (name,) in connection.execute(query)}
         self._columns: dict[str, tuple[str, ...]] = {}
 
-    @property
-    def names(self) -> list[str]:
-        return sorted(self._kinds)
-
-    def _has(self, table: str) -> bool:
-        kind, definition = self._kinds.get(table, ("", ""))
-        if kind == "view" or definition[:30].upper().startswith("CREATE VIRTUAL"):
-            found = "a view" if kind == "view" else "a virtual one"
-            raise InputError(self.file, f"{table}: expected a table with rows, found {found}")
-        return bool(kind)
-
     def columns(self, table: str) -> tuple[str, ...]:
-        """Return the columns of a table, in lower case."""
-        if table not in self._columns and self._has(table):
+        if table not in self._columns and table in self._names:
             # Rows can be lost in a damaged file without any error at their reading.
             (state,) = next(self._connection.execute(f"PRAGMA quick_check('{table}')"), ("ok",))
             if state != "ok":
@@ -1051,25 +940,10 @@ class Tables:
         for values in self._connection.execute(query + ending):
             yield Row(self.file, table, places, values)
 
-    def kept(self, table: str, *wanted: str, order: str = "", longest: int = 0) -> Iterator[Row]:
-        """Iterate over rows to keep; InputError for too many."""
-        rows = self.rows(table, *wanted, order=order, longest=longest)
-        for count, row in enumerate(rows):
-            if count >= MOST_ROWS:
-                raise InputError(self.file, f"{table} has more than {MOST_ROWS} rows")
-            yield row
-
-    def ranks(self, table: str) -> set[int]:
-        """Return the ranks that occur in a table."""
-        if "rank" not in self.columns(table):
-            return {0} if self.is_filled(table) else set()
-        query = f"SELECT DISTINCT rank FROM {table} LIMIT 100000"
-        found = self._connection.execute(query)
-        rows = (Row(self.file, table, {"rank": 0}, values) for values in found)
-        return {row.whole("rank") for row in rows}
-
-    def is_filled(self, table: str) -> bool:
-        if not self._has(table):
-            return False
-        query = f"SELECT 1 FROM {table} LIMIT 1"
-        return next(self._connection.execute(query), None) is not None
+    def lowest_rank(self, *tables: str) -> int | None:
+        found = [
+            next(self._connection.execute(f"SELECT min(rank) FROM {table}"))[0]
+            for table in tables
+            if "rank" in self.columns(table)
+        ]
+        return min((rank for rank in found if isinstance(rank, int)), default=None)

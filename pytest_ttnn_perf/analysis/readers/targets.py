@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -34,16 +33,10 @@ class ReadTargets(Struct, frozen=True):
     not_taken: tuple[NotTaken, ...]
 
 
-#: Members that only such files have, and the way that lists of ops begin.
-_MARKS: Final = ('"phases"', '"kernel_duration_relative_margin"')
-_OPS: Final = re.compile(r'\s*\{\s*"[A-Za-z]\w*_\d+"\s*:\s*[\d.]+')
-
-
 def is_target_file(file: Path, head: str) -> bool:
     if file.suffix in {".yaml", ".yml"}:
         return True
-    marked = head.lstrip().startswith("{") and any(mark in head for mark in _MARKS)
-    return marked or _OPS.match(head) is not None
+    return head.lstrip().startswith("{") and '"phases"' in head
 
 
 def read_target_file(
@@ -56,8 +49,6 @@ def read_target_file(
     targets = document.get("targets")
     if isinstance(targets, dict) and _has_skus(targets):
         found = list(_central(targets))
-    elif _has_ops(document) or any(isinstance(v, dict) and _has_ops(v) for v in document.values()):
-        found = [NotTaken(file.name, _OF_OPS)]
     elif not isinstance(document.get("phases"), dict):
         raise InputError(file, "its content is none that is known: targets by model, or phases")
     elif model is None:
@@ -84,17 +75,6 @@ def _document(file: Path) -> Any:
 
 def _has_skus(targets: Mapping[str, Any]) -> bool:
     return any(isinstance(block, dict) and "skus" in block for block in targets.values())
-
-
-def _has_ops(value: Mapping[str, Any]) -> bool:
-    """Return whether an object lists times of numbered ops."""
-    if any(isinstance(op, dict) and "kernel_duration" in op for op in value.values()):
-        return True
-    return bool(value) and all(_OP.fullmatch(str(n)) and _is_number(v) for n, v in value.items())
-
-
-_OP: Final = re.compile(r"[A-Za-z]\w*_\d+")
-_OF_OPS: Final = "ops are compared with those of the baseline, and have no targets of their own"
 
 
 _PREFILL: Final = ("prefill_t/s", "tokens/s.inference_prefill")

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from pytest_ttnn_perf.analysis.readers.ttlang import bounded_text
 from pytest_ttnn_perf.core.codec import Value
-from pytest_ttnn_perf.core.files import parse_json
+from pytest_ttnn_perf.core.files import parse_json, read_text
 from pytest_ttnn_perf.core.hardware import system_of_chips
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def is_tt_smi(head: str) -> bool:
 
 def read_tt_smi(file: Path) -> TtSmi:
     """Read a snapshot; missing values and N/A are None."""
-    return parse_json(bounded_text(file, largest=_LARGEST_FILE), _snapshot, file=file)
+    return parse_json(read_text(file, most_bytes=_LARGEST_FILE), _snapshot, file=file)
 
 
 def _snapshot(document: object) -> TtSmi:

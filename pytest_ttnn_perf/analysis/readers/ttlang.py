@@ -10,11 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import LARGEST_COUNT, Value
 from pytest_ttnn_perf.core.errors import DecodeError, InputError
-from pytest_ttnn_perf.core.files import loads, parse_json, reading, unpacked, with_plain_ends
+from pytest_ttnn_perf.core.files import loads, parse_json, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,17 +48,10 @@ class Problem(NamedTuple):
     text: str
 
 
-class Bytes(NamedTuple):
-    """A number of bytes, right ``within`` as many."""
+class Transfers(NamedTuple):
+    """Bytes in all or of each transfer; None if not counted. Text rounds bytes within 5 %."""
 
     bytes: int
-    within: int = 0
-
-
-class Transfers(NamedTuple):
-    """Bytes in all or of each transfer; None if not counted."""
-
-    size: Bytes
     transfers: int | None
 
 
@@ -76,13 +68,6 @@ class KernelTime(NamedTuple):
     thread: str
     shortest: Span
     longest: Span
-
-
-class Barriers(NamedTuple):
-    """Barriers, and how many transfers each has; None if unknown."""
-
-    barriers: int
-    transfers_each: int | None = None
 
 
 class ProgramPerf(Struct, frozen=True):
@@ -103,8 +88,8 @@ class ProgramPerf(Struct, frozen=True):
     multicast: Transfers | None = None
     bandwidth_gb_s: float | None = None
     transfer_sizes: tuple[Transfers, ...] = ()
-    read_barriers: Barriers | None = None
-    write_barriers: Barriers | None = None
+    read_barriers: int | None = None
+    write_barriers: int | None = None
     dram_channels: int | None = None
     kernel_times: tuple[KernelTime, ...] = ()
 
@@ -113,24 +98,22 @@ class PerfSummary(Struct, frozen=True):
     """A perf summary of all programs found, older runs included.
 
     ``arch``, ``clock_mhz`` and ``max_compute_cores`` are None where tt-lang did not know the chip.
-    ``exact`` is of JSON; text rounds bytes and times. ``complete`` says that nothing is missing.
+    ``complete`` says that nothing is missing.
     """
 
     programs: tuple[ProgramPerf, ...]
     arch: str | None = None
     clock_mhz: float | None = None
     max_compute_cores: int | None = None
-    exact: bool = False
     complete: bool = True
 
 
 class LineOp(NamedTuple):
-    """An op of a source line; ``implicit`` if not spelled out."""
+    """An op of a source line."""
 
     op: str
     cycles: int
     hits: int = 1
-    implicit: bool = False
 
 
 class Wait(NamedTuple):
@@ -139,44 +122,25 @@ class Wait(NamedTuple):
     awaited: str
     line: int
     kernel: str
-    cycles: int | None = None
 
 
-class LineProfile(Struct, frozen=True):
-    """A source line of a kernel, with its cycles if it ran.
-
-    ``hits`` is None where the line has ``ops``. ``barriers`` are the circular buffers
-    that it is a DMA barrier for.
-    """
+class LineProfile(NamedTuple):
+    """A source line of a kernel, with the sum of its cycles if it ran."""
 
     line: int
     source: str
-    percent: float | None = None
-    shortest_cycles: int | None = None
-    longest_cycles: int | None = None
-    average_cycles: float | None = None
     total_cycles: int | None = None
-    hits: int | None = None
     ops: tuple[LineOp, ...] = ()
     waits: tuple[Wait, ...] = ()
-    barriers: tuple[int, ...] = ()
-
-
-class ThreadTotal(NamedTuple):
-    """A thread's share; cycles are sums over cores and iterations."""
-
-    thread: str
-    kernel: str | None
-    ops: int
-    cycles: int
-    percent: float
 
 
 class ThreadProfile(NamedTuple):
-    """A thread line by line; None without source."""
+    """A thread line by line; cycles are sums over cores and iterations."""
 
-    total: ThreadTotal
-    lines: tuple[LineProfile, ...] | None
+    thread: str
+    kernel: str | None
+    cycles: int
+    lines: tuple[LineProfile, ...] = ()
 
 
 class ThreadWork(NamedTuple):
@@ -201,13 +165,10 @@ class Roofline(Struct, frozen=True):
 
 
 class AutoProfile(Struct, frozen=True):
-    """An auto-profile report; ``buffers`` are circular buffers."""
+    """An auto-profile report."""
 
-    total_operations: int | None
     longest_thread_cycles: int | None
-    buffers: tuple[int, ...]
     threads: tuple[ThreadProfile, ...]
-    summary: tuple[ThreadTotal, ...]
     roofline: Roofline | None
     complete: bool
 
@@ -217,8 +178,8 @@ class Signpost(NamedTuple):
 
     name: str
     thread: str
-    total_cycles: int
     hits: int
+    total_cycles: int
     average_cycles: int
     shortest_cycles: int
     longest_cycles: int
@@ -235,7 +196,6 @@ class GraphOp(NamedTuple):
     """An operation on a circular buffer; ``line`` may be unknown."""
 
     kernel: str
-    thread: str
     line: int | None
     op: str
 
@@ -253,11 +213,9 @@ FlowGraph = tuple[CircularBuffer, ...]
 
 
 class Pipe(NamedTuple):
-    """A transfer from a core to a rectangle of cores."""
+    """A transfer from a core into a buffer of other cores."""
 
     source: tuple[int, int]
-    first_target: tuple[int, int]
-    last_target: tuple[int, int]
     receiver_buffer: int
 
 
@@ -274,10 +232,6 @@ class TtlangLog(Struct, frozen=True):
     pipe_graphs: tuple[tuple[Pipe, ...], ...] = ()
     problems: tuple[Problem, ...] = ()
     sim: SimCounters | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        return self == TtlangLog()
 
 
 class SimTensor(NamedTuple):
@@ -316,22 +270,7 @@ _COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,100}m")
 #: Numbers as patterns: short enough for any count, so that no text is too long to convert.
 WHOLE: Final = r"[0-9][0-9,]{0,25}"
 DECIMAL: Final = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"
-LARGEST_FILE: Final = 2**28
-
-
-def bounded_text(file: Path, *, largest: int = LARGEST_FILE) -> str:
-    with reading(file):
-        with unpacked(file) as stream:
-            content = stream.read(largest + 1)
-        if len(content) > largest:
-            raise InputError(file, f"too large: more than {largest:,} bytes")
-        text = with_plain_ends(content.decode("utf-8"))
-    if not text.strip():
-        raise InputError(file, "the file is empty")
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise InputError(file, "expected text, found a NUL byte", line=line)
-    return text
+_LARGEST_FILE: Final = 2**28
 
 
 def plain_lines(text: str) -> list[str]:
@@ -354,18 +293,13 @@ def is_rule(line: str) -> bool:
 
 
 class Lines:
-    """The lines of a log, read once.
+    """The lines of a log, read once; ``problems`` gathers what is wrong."""
 
-    ``problems`` gathers what is wrong. A section stops reading where ``ends`` says so: at the end
-    of the log, at the next section, or after several lines that it does not understand.
-    """
-
-    def __init__(self, numbered: list[tuple[int, str]], *, last_is_whole: bool = True) -> None:
+    def __init__(self, numbered: list[tuple[int, str]], *, last_is_whole: bool) -> None:
         """``last_is_whole``: the last line has its line end."""
         self._numbered = numbered
         self.last_is_whole = last_is_whole
         self._at = 0
-        self._unread_in_a_row = 0
         self.problems: list[Problem] = []
 
     def peek(self) -> str | None:
@@ -373,83 +307,74 @@ class Lines:
 
     @property
     def number(self) -> int:
-        at = min(self._at, len(self._numbered) - 1)
-        return self._numbered[at][0] if self._numbered else 1
+        return self._numbered[min(self._at, len(self._numbered) - 1)][0]
 
     def take(self, count: int = 1) -> None:
         self._at += count
-        self._unread_in_a_row = 0
 
-    def take_if(self, section: str, *, understood: bool) -> None:
-        """Go on to the next line; report it unless understood."""
-        if understood:
-            self.take()
-            return
-        shown = (self.peek() or "").strip()[:_MOST_SHOWN_UNREAD]
-        self.report(ProblemKind.UNREAD, f"{section}: not understood: {shown}")
-        self._at += 1
-        self._unread_in_a_row += 1
+    def read_section(self, title: str, read: Callable[[str], bool | None]) -> bool:
+        """Give line by line to ``read``, up to the next heading; False if it was given up.
 
-    @property
-    def gave_up(self) -> bool:
-        """True after too many lines in a row that were not understood."""
-        return self._unread_in_a_row >= _MOST_UNREAD
-
-    def ends(self) -> bool:
-        line = self.peek()
-        return line is None or line in HEADINGS or self.gave_up
-
-    def report(self, kind: ProblemKind, text: str, *, line: int | None = None) -> None:
-        """Note a problem, of the next line unless another one is given."""
-        self.problems.append(Problem(self.number if line is None else line, kind, text))
-
-    def rest_of_section(self) -> list[str]:
-        """Return the lines up to the next heading, without going on."""
-        found = []
-        for at in range(self._at, len(self._numbered)):
-            line = self._numbered[at][1]
-            if line in HEADINGS:
+        ``read`` returns True for a line, False if it does not understand it, None behind the end.
+        """
+        unread = 0
+        while (line := self.peek()) is not None and line not in HEADINGS:
+            understood = read(line)
+            if understood is None:
                 break
-            found.append(line)
-        return found
+            if not understood:
+                shown = line.strip()[:_MOST_SHOWN_UNREAD]
+                self.report(ProblemKind.UNREAD, f"{title}: not understood: {shown}", self.number)
+            self.take()
+            unread = 0 if understood else unread + 1
+            if unread == _MOST_UNREAD:
+                return False
+        return True
+
+    def report(self, kind: ProblemKind, text: str, line: int) -> None:
+        self.problems.append(Problem(line, kind, text))
+
+    def rest_of_section(self) -> str:
+        """Return the lines up to the next heading, without going on."""
+        rest = [line for _, line in self._numbered[self._at :]]
+        end = next((at for at, line in enumerate(rest) if line in HEADINGS), len(rest))
+        return "\n".join(rest[:end])
 
 
 # The auto-profile report: threads line by line, their summary, the roofline.
 
-_THREAD_TITLE: Final = re.compile(
+_THREAD: Final = re.compile(
     r"THREAD: (\S{1,100}) +(?:\[([^\]]*)\] )?"
-    rf"\(({WHOLE}) ops, ({WHOLE}) cycles, ({DECIMAL})% of total\)"
+    rf"\({WHOLE} ops, ({WHOLE}) cycles, {DECIMAL}% of total\)"
 )
-_COLUMN_TITLES: Final = ["LINE", "%TIME", "CYCLES", "SOURCE"]
-_NO_SOURCE: Final = re.compile(r" *\(no source available for kernel '.*'\)")
-_HIT: Final = re.compile(rf"([0-9]{{1,9}}) +({DECIMAL})%  (({WHOLE})(?:-({WHOLE}))?)( .*)?")
+_TITLES: Final = (
+    ["LINE", "%TIME", "CYCLES", "SOURCE"],
+    ["Thread", "Total", "-", "Sync", "Waits", "=", "Work"],
+)
+#: Lines of which nothing is kept.
+_DECORATION: Final = re.compile(
+    rf"Total operations: {WHOLE}|CB Colors:.*|  Compute ├[─●]{{1,200}}┤ Memory"
+    r"|[-= ]*| *\(no source available for kernel '.*'\)| *[├╰]─ DMA barrier for CB\[[0-9]{1,9}\]"
+)
+_HIT: Final = re.compile(rf"([0-9]{{1,9}}) +{DECIMAL}%  (({WHOLE})(?:-{WHOLE})?)( .*)?")
 _NOT_HIT: Final = re.compile(r"([0-9]{1,9})(?: (.*))?")
 #: How wide tt-lang makes the columns before the source, where their text is not longer.
 _CYCLES_WIDTH: Final = 10
 _SOURCE_AT: Final = 26
-_SUM: Final = re.compile(
-    rf"  \(x({WHOLE})(?: = ({WHOLE}) cycles|, avg=({DECIMAL}), total=({WHOLE}))\)"
-)
-_BRANCHES: Final = ("├─ ", "╰─ ")
-_OP: Final = re.compile(rf"({WHOLE}) (\S+)( \(implicit\))?(?: \(x({WHOLE})\))?")
+_SUM: Final = re.compile(rf"  \(x{WHOLE}(?: = ({WHOLE}) cycles|, avg={DECIMAL}, total=({WHOLE}))\)")
+_OP: Final = re.compile(rf" *[├╰]─ ({WHOLE}) (\S+)(?: \(implicit\))?(?: \(x({WHOLE})\))?")
 _WAIT: Final = re.compile(
-    rf"(?:({WHOLE}) cycles )?waiting for (\S+) @ line (-?[0-9]{{1,9}}) \((.*)\)"
+    rf" *[├╰]─ (?:{WHOLE} cycles )?waiting for (\S+) @ line (-?[0-9]{{1,9}}) \((.*)\)"
 )
-_BARRIER: Final = re.compile(r"DMA barrier for CB\[([0-9]{1,9})\]")
-_REPORT: Final = "AUTO-PROFILE REPORT"
-_OPERATIONS: Final = re.compile(rf"Total operations: ({WHOLE})")
 _LONGEST: Final = re.compile(rf"Longest thread: ({WHOLE}) cycles")
-_COLOURS: Final = re.compile(r"CB Colors:((?: +CB\[[0-9]{1,9}\])*)")
-_BUFFER: Final = re.compile(r"CB\[([0-9]{1,9})\]")
 _TOTAL: Final = re.compile(
-    rf"  (\S{{1,100}}) +(?:\[([^\]]*)\] +)?({WHOLE}) cycles \( *({WHOLE}) ops\) \[ *({DECIMAL})%\]"
+    rf"  (\S{{1,100}}) +(?:\[([^\]]*)\] +)?({WHOLE}) cycles \( *{WHOLE} ops\) \[ *{DECIMAL}%\]"
 )
 _WORK: Final = re.compile(rf"  (\S{{1,100}}) +({WHOLE}) +- +({WHOLE}) +=  *(-?{WHOLE})")
-_WORK_TITLES: Final = ["Thread", "Total", "-", "Sync", "Waits", "=", "Work"]
 _SIDE: Final = re.compile(rf"  (Memory|Compute): +(-?{WHOLE}) cycles +\((\S+)\)")
 _BOUND: Final = re.compile(r"  ([0-9]{1,3})% (memory|compute) bound")
 _BALANCED: Final = "  Perfectly balanced!"
-_BAR: Final = re.compile(r"  Compute ├[─●]{1,200}┤ Memory")
+#: Below the bar, and in releases without a table of work the only cycles.
 _BAR_CYCLES: Final = re.compile(rf" +(-?{WHOLE}) cycles +(-?{WHOLE}) cycles")
 
 
@@ -458,16 +383,14 @@ def read_auto_profile(lines: Lines) -> AutoProfile:
 
     It is complete if that line is there and the summary has the threads that were listed.
     """
-    start = lines.number
+    start, title = lines.number, "AUTO-PROFILE REPORT"
     report = _Report()
     lines.take()
-    while not lines.ends() and not report.closed:
-        line = lines.peek() or ""
-        lines.take_if(_REPORT, understood=not line or report.read(line))
+    lines.read_section(title, report.read)
     record = report.record()
     if not record.complete:
-        problem = f"{_REPORT}: ends early, or lacks threads that its summary has"
-        lines.report(ProblemKind.CUT, problem, line=start)
+        problem = f"{title}: ends early, or lacks threads that its summary has"
+        lines.report(ProblemKind.CUT, problem, start)
     return record
 
 
@@ -475,84 +398,60 @@ class _Report:
     """Collects an auto-profile report from its lines."""
 
     def __init__(self) -> None:
-        self.closed = False
-        self._read_part = self._read_head
-        # A title has a rule below it; any other rule in the last parts closes the report.
+        self._closed = False
+        self._in_threads = True
+        # A title has a rule below it; any other rule behind the threads closes the report.
         self._below_title = True
-        self._operations: int | None = None
         self._longest: int | None = None
-        self._buffers: tuple[int, ...] = ()
-        self._threads: list[tuple[ThreadTotal, list[LineProfile]]] = []
-        self._without_source: set[int] = set()
-        self._summary: list[ThreadTotal] = []
+        self._threads: list[tuple[tuple[str, str | None, int], list[LineProfile]]] = []
+        self._summary: list[tuple[str, str | None, int]] = []
         self._work: list[ThreadWork] = []
         # Each entry becomes a field of the record, which has the types.
         self._bound: dict[str, Any] = {}
-        self._bar_begun = False
 
-    def read(self, line: str) -> bool:
-        """Take in a line; False for one that is not understood."""
-        in_threads = self._read_part in {self._read_head, self._read_thread}
-        thread = _THREAD_TITLE.fullmatch(line)
+    def read(self, line: str) -> bool | None:
+        """Take in a line; False for one that is not understood, None behind the end."""
+        if self._closed:
+            return None
         if is_rule(line):
-            self.closed = not in_threads and not self._below_title
+            self._closed = not self._in_threads and not self._below_title
             self._below_title = False
             return True
-        if thread is not None and in_threads:
-            name, kernel, ops, cycles, percent = thread.groups()
-            total = ThreadTotal(name, kernel, whole(ops), whole(cycles), float(percent))
-            self._threads.append((total, []))
-            self._read_part = self._read_thread
-        elif line == "THREAD SUMMARY":
-            self._read_part = self._read_summary
-        elif line == "ROOFLINE ANALYSIS" and self._read_part == self._read_summary:
-            self._read_part = self._read_roofline
-        else:
-            return self._read_part(line)
-        self._below_title = True
+        thread = _THREAD.fullmatch(line) if self._in_threads else None
+        self._below_title = thread is not None or line in {"THREAD SUMMARY", "ROOFLINE ANALYSIS"}
+        if thread is not None:
+            self._threads.append(((thread[1], thread[2], whole(thread[3])), []))
+        elif self._below_title:
+            self._in_threads = False
+        elif not _DECORATION.fullmatch(line) and line.split() not in _TITLES:
+            return self._read_line(line) if self._in_threads else self._read_end(line)
         return True
 
-    def _read_head(self, line: str) -> bool:
-        operations, longest = _OPERATIONS.fullmatch(line), _LONGEST.fullmatch(line)
-        colours = _COLOURS.fullmatch(line)
-        if operations is not None:
-            self._operations = whole(operations[1])
-        elif longest is not None:
+    def _read_line(self, line: str) -> bool:
+        longest = _LONGEST.fullmatch(line)
+        if longest is not None:
             self._longest = whole(longest[1])
-        elif colours is not None:
-            self._buffers = tuple(int(number) for number in _BUFFER.findall(colours[1]))
-        return bool(operations or longest or colours)
-
-    def _read_thread(self, line: str) -> bool:
-        if not line.strip("- ") or line.split() == _COLUMN_TITLES:
             return True
-        _, lines = self._threads[-1]
-        row = line.lstrip()
-        if row.startswith(_BRANCHES):
-            below = _with_branch(lines[-1], row[len(_BRANCHES[0]) :]) if lines else None
-            if below is not None:
-                lines[-1] = below
-            return below is not None
-        if _NO_SOURCE.fullmatch(line):
-            self._without_source.add(len(self._threads) - 1)
-            return True
-        profile = _hit(line) or _not_hit(line)
-        if profile is not None:
+        lines = self._threads[-1][1] if self._threads else []
+        wait, op, profile = _WAIT.fullmatch(line), _OP.fullmatch(line), _source_line(line)
+        if profile is not None and self._threads:
             lines.append(profile)
-        return profile is not None
-
-    def _read_summary(self, line: str) -> bool:
-        found = _TOTAL.fullmatch(line)
-        if found is None:
+        elif wait is not None and lines:
+            waits = (*lines[-1].waits, Wait(wait[1], int(wait[2]), wait[3]))
+            lines[-1] = lines[-1]._replace(waits=waits)
+        elif op is not None and lines:
+            one = LineOp(op[2], whole(op[1]), whole(op[3] or "1"))
+            lines[-1] = lines[-1]._replace(ops=(*lines[-1].ops, one))
+        else:
             return False
-        thread, kernel, cycles, ops, percent = found.groups()
-        self._summary.append(ThreadTotal(thread, kernel, whole(ops), whole(cycles), float(percent)))
         return True
 
-    def _read_roofline(self, line: str) -> bool:
-        work, side = _WORK.fullmatch(line), _SIDE.fullmatch(line)
+    def _read_end(self, line: str) -> bool:
+        total, work, side = (each.fullmatch(line) for each in (_TOTAL, _WORK, _SIDE))
         bound, cycles = _BOUND.fullmatch(line), _BAR_CYCLES.fullmatch(line)
-        if work is not None:
+        if total is not None:
+            self._summary.append((total[1], total[2], whole(total[3])))
+        elif work is not None:
             self._work.append(ThreadWork(work[1], *map(whole, work.group(2, 3, 4))))
         elif side is not None:
             name = side[1].lower()
@@ -561,82 +460,41 @@ class _Report:
             self._bound |= {"bound": bound[2], "bound_percent": int(bound[1])}
         elif line == _BALANCED:
             self._bound |= {"bound": "balanced", "bound_percent": 0}
-        elif _BAR.fullmatch(line):
-            self._bar_begun = True
-        elif cycles is not None and self._bar_begun:
-            self._bar_begun = False
-            # The numbers below the bar repeat those above it, where there are any.
+        elif cycles is not None:
             below = {"compute_cycles": whole(cycles[1]), "memory_cycles": whole(cycles[2])}
-            agree = all(self._bound.get(name, value) == value for name, value in below.items())
-            self._bound |= below
-            return agree
-        else:
-            return line.split() == _WORK_TITLES or not line.strip("-= ")
-        return True
+            self._bound = below | self._bound
+        return any((total, work, side, bound, cycles, line == _BALANCED))
 
     def record(self) -> AutoProfile:
-        threads = tuple(
-            ThreadProfile(total, None if at in self._without_source else tuple(lines))
-            for at, (total, lines) in enumerate(self._threads)
-        )
         roofline = Roofline(threads=tuple(self._work), **self._bound)
-        has_cycles = "memory_cycles" in self._bound or "compute_cycles" in self._bound
+        complete = (
+            self._closed
+            and self._longest is not None
+            and [total for total, _ in self._threads] == self._summary
+            and (roofline.bound is None) == (roofline.memory_cycles is None)
+        )
         return AutoProfile(
-            self._operations,
             self._longest,
-            self._buffers,
-            threads,
-            tuple(self._summary),
+            tuple(ThreadProfile(*total, tuple(lines)) for total, lines in self._threads),
             None if roofline == Roofline() else roofline,
-            complete=self.closed
-            and None not in (self._operations, self._longest)
-            and [thread.total for thread in threads] == self._summary
-            and not self._bar_begun
-            and ("bound" in self._bound) == has_cycles,
+            complete,
         )
 
 
-def _with_branch(line: LineProfile, row: str) -> LineProfile | None:
-    """Add a row below a source line; None if not understood."""
-    wait, barrier, op = _WAIT.fullmatch(row), _BARRIER.fullmatch(row), _OP.fullmatch(row)
-    if wait is not None:
-        cycles = None if wait[1] is None else whole(wait[1])
-        waits = (*line.waits, Wait(wait[2], int(wait[3]), wait[4], cycles))
-        return replace(line, waits=waits)
-    if barrier is not None:
-        return replace(line, barriers=(*line.barriers, int(barrier[1])))
-    if op is None:
-        return None
-    hits = 1 if op[4] is None else whole(op[4])
-    ops = (*line.ops, LineOp(op[2], whole(op[1]), hits, implicit=op[3] is not None))
-    # The one number of a line with ops is their sum.
-    return replace(line, ops=ops, shortest_cycles=None, longest_cycles=None, hits=None)
-
-
-def _hit(line: str) -> LineProfile | None:
-    found = _HIT.fullmatch(line)
-    if found is None:
-        return None
-    number, percent, cycles, shortest, longest, rest = found.groups()
+def _source_line(line: str) -> LineProfile | None:
+    hit, other = _HIT.fullmatch(line), _NOT_HIT.fullmatch(line)
+    if hit is None:
+        if other is None or line[len(other[1]) : _SOURCE_AT].strip():
+            return None
+        return LineProfile(int(other[1]), line[_SOURCE_AT:])
+    number, cycles, least, rest = hit.groups()
     # The source keeps its own indentation: only the padding of the column goes.
     source = (rest or "")[max(_CYCLES_WIDTH - len(cycles), 0) + 1 :]
-    least, most = whole(shortest), whole(longest or shortest)
-    average: float | None = None
-    hits, total = 1, least
     at = source.rfind("  (x")
     sums = _SUM.fullmatch(source, at) if at >= 0 else None
-    if sums is not None:
-        source, hits = source[:at], whole(sums[1])
-        total = whole(sums[2] or sums[4])
-        average = None if sums[3] is None else float(sums[3])
-    return LineProfile(int(number), source, float(percent), least, most, average, total, hits)
-
-
-def _not_hit(line: str) -> LineProfile | None:
-    found = _NOT_HIT.fullmatch(line)
-    if found is None or line[len(found[1]) : _SOURCE_AT].strip():
-        return None
-    return LineProfile(int(found[1]), line[_SOURCE_AT:])
+    if sums is None:
+        return LineProfile(int(number), source, whole(least))
+    return LineProfile(int(number), source[:at], whole(sums[1] or sums[2]))
 
 
 # The section PERF SUMMARY.
@@ -646,17 +504,17 @@ _CHIP: Final = re.compile(
 )
 _COUNT: Final = re.compile(rf"programs: ({WHOLE})(?: \(.*\))?")
 _PROGRAM: Final = re.compile(r"--- Program (-?[0-9]{1,20})(?: \((.*)\))? ---")
-_REQUIRED: Final = ("grid", "duration", "dram_read", "dram_write")
+_REQUIRED: Final = frozenset({"grid", "duration", "dram_read", "dram_write"})
 #: The last line that a program can have.
-_LAST_THREAD: Final = "TRISC_2"
+_LAST_THREAD: Final = "    TRISC_2"
 #: The arch of a chip that tt-lang does not know, with a clock and a core count it made up.
 _UNKNOWN_ARCH: Final = "unknown"
 _SUMMARY: Final = "PERF SUMMARY"
 _SIZE: Final = rf"({DECIMAL}) (B|KB|MB)"
 _SPAN: Final = rf"({WHOLE}) cycles \(({DECIMAL}) (us|ms)\)"
-_ONE_SIZE: Final = re.compile(rf"{_SIZE} \(uniform\)")
-_COUNTED_SIZE: Final = re.compile(rf"{_SIZE}x({WHOLE})")
-_KERNEL_TIME: Final = re.compile(rf"    ([A-Z]{{1,20}}(?:_[0-9])?) +{_SPAN}(?: - {_SPAN})?")
+_SIZES: Final = re.compile(rf"{_SIZE}(?: \(uniform\)|x({WHOLE}))")
+#: Units are binary, as tt-lang prints them.
+_UNITS: Final = {"B": 1, "KB": 2**10, "MB": 2**20}
 _MOVED: Final = {
     "DRAM read": "dram_read",
     "DRAM write": "dram_write",
@@ -667,67 +525,55 @@ _MOVED: Final = {
 _Fields = dict[str, Any]
 
 
-def _bytes(number: str, unit: str) -> Bytes:
-    """Read a size; KB and MB are binary, with one decimal.
+def _transfers(number: str, unit: str, count: str | None) -> Transfers:
+    """Read a size; KB and MB have one decimal.
 
-    >>> _bytes("512.0", "KB"), _bytes("64", "B")
-    (Bytes(bytes=524288, within=52), Bytes(bytes=64, within=0))
+    >>> _transfers("512.0", "KB", "2")
+    Transfers(bytes=524288, transfers=2)
     """
-    if unit == "B":
-        return Bytes(round(float(number)))
-    factor = 2**10 if unit == "KB" else 2**20
-    return Bytes(round(float(number) * factor), -(-factor // 20))
+    size = round(float(number) * _UNITS[unit])
+    return Transfers(size, None if count is None else whole(count))
 
 
 def _span(cycles: str, time: str, unit: str) -> Span:
     return Span(whole(cycles), float(time) * (1000 if unit == "ms" else 1))
 
 
-def _grid(x: str, y: str, cores: str) -> _Fields:
-    return {"grid": (whole(x), whole(y)), "cores": whole(cores)}
-
-
-def _moved(what: str, number: str, unit: str, transfers: str) -> _Fields:
-    return {_MOVED[what]: Transfers(_bytes(number, unit), whole(transfers))}
-
-
 def _sizes(text: str) -> _Fields:
-    one = _ONE_SIZE.fullmatch(text)
-    if one is not None:
-        return {"transfer_sizes": (Transfers(_bytes(*one.groups()), None),)}
-    parts = [_COUNTED_SIZE.fullmatch(part) for part in text.split(", ")]
-    sizes = [Transfers(_bytes(part[1], part[2]), whole(part[3])) for part in parts if part]
+    parts = [_SIZES.fullmatch(part) for part in text.split(", ")]
+    sizes = [_transfers(*part.groups()) for part in parts if part]
     return {"transfer_sizes": tuple(sizes)} if len(sizes) == len(parts) else {}
 
 
-def _barriers(reads: str, each_read: str | None, writes: str, each_write: str | None) -> _Fields:
-    return {
-        "read_barriers": Barriers(whole(reads), whole(each_read) if each_read else None),
-        "write_barriers": Barriers(whole(writes), whole(each_write) if each_write else None),
-    }
-
-
 #: Lines that say nothing of what a program costs.
-_NOT_READ: Final = re.compile(r"  (?:L1 targets|semaphores|noc reads|noc writes):(?: +\S.*)?")
+_NOT_READ: Final = re.compile(
+    r"  (?:L1 targets|semaphores|noc reads|noc writes):(?: +\S.*)?|  kernel time:"
+)
+_KERNEL_TIME: Final = re.compile(rf"    ([A-Z]{{1,20}}(?:_[0-9])?) +{_SPAN}(?: - {_SPAN})?")
 #: No two adjacent quantifiers match the same: time grows with length, no faster.
 _FIELDS: Final[tuple[tuple[re.Pattern[str], Callable[..., _Fields]], ...]] = tuple(
     (re.compile(pattern), read)
     for pattern, read in (
-        (rf"grid: ({WHOLE})x({WHOLE}) \(({WHOLE}) (?:cores|nodes)\)", _grid),
+        (
+            rf"grid: ({WHOLE})x({WHOLE}) \(({WHOLE}) (?:cores|nodes)\)",
+            lambda x, y, cores: {"grid": (whole(x), whole(y)), "cores": whole(cores)},
+        ),
         (rf"duration: {_SPAN}", lambda *span: {"duration": _span(*span)}),
-        (rf"  ({'|'.join(_MOVED)}): +{_SIZE} +\(({WHOLE}) transfers(?:, pipe)?\)", _moved),
+        (
+            rf"  ({'|'.join(_MOVED)}): +{_SIZE} +\(({WHOLE}) transfers(?:, pipe)?\)",
+            lambda what, *moved: {_MOVED[what]: _transfers(*moved)},
+        ),
         (
             rf"  effective BW: +({DECIMAL}) GB/s(?: \(.*\))?",
             lambda number: {"bandwidth_gb_s": float(number)},
         ),
         (r"  transfer sizes?: +(\S.*)", _sizes),
         (
-            rf"  barriers: +({WHOLE}) read(?: \(1 per ({WHOLE}) reads\))?,"
-            rf" ({WHOLE}) write(?: \(1 per ({WHOLE}) writes\))?",
-            _barriers,
+            rf"  barriers: +({WHOLE}) read(?: \(1 per {WHOLE} reads\))?,"
+            rf" ({WHOLE}) write(?: \(1 per {WHOLE} writes\))?",
+            lambda r, w: {"read_barriers": whole(r), "write_barriers": whole(w)},
         ),
         (rf"  DRAM channels: +({WHOLE})", lambda n: {"dram_channels": whole(n)}),
-        (r"  kernel time:", lambda: {"kernel_times": ()}),
     )
 )
 
@@ -742,28 +588,23 @@ def read_perf_summary(lines: Lines) -> PerfSummary:
 
     A program that lacks a line is left out, and the summary is not complete.
     """
-    start, heading = lines.number, lines.peek() or ""
+    start, heading = lines.number, lines.peek()
     section = _Section()
-    lines.take(0 if _is_program(heading) else 1)
-    while not lines.ends():
-        line = lines.peek() or ""
-        if is_rule(line) or section.is_over(line):
-            break
-        lines.take_if(_SUMMARY, understood=section.read(line))
-    if lines.peek() is not None:
-        section.close(sure=not lines.gave_up)
-    else:
-        section.close(sure=lines.last_is_whole and section.ends_with_last_thread)
+    lines.take(1 if heading == PERF_SUMMARY else 0)
+    sure = lines.read_section(_SUMMARY, section.read)
+    if lines.peek() is None:
+        sure = lines.last_is_whole and section.last_line.startswith(_LAST_THREAD)
+    section.close(sure=sure)
     summary = section.record(needs_chip=heading == PERF_SUMMARY)
     if not summary.complete:
         problem = (
             f"{_SUMMARY}: ends early or lacks lines: {len(summary.programs)} of "
-            f"{section.announced} programs are whole"
+            f"{max(section.announced or 0, section.begun)} programs are whole"
         )
-        lines.report(ProblemKind.CUT, problem, line=start)
+        lines.report(ProblemKind.CUT, problem, start)
     if section.chip is not None and summary.arch is None:
         problem = f"{_SUMMARY}: tt-lang did not find the device log: clock and cores are made up"
-        lines.report(ProblemKind.UNKNOWN_CHIP, problem, line=start)
+        lines.report(ProblemKind.UNKNOWN_CHIP, problem, start)
     return summary
 
 
@@ -772,87 +613,64 @@ class _Section:
 
     def __init__(self) -> None:
         self.chip: tuple[str, float, int] | None = None
-        self._count: int | None = None
+        self.announced: int | None = None
+        self.begun = 0
+        self.last_line = ""
         #: Each entry becomes a field of the record, which has the types.
-        self._programs: list[_Fields] = []
-        self._open = False
+        self._open: _Fields | None = None
         self._whole: list[ProgramPerf] = []
-        self._last_line = ""
 
-    @property
-    def announced(self) -> int:
-        """The number of programs that there should be."""
-        return max(self._count or 0, len(self._programs))
-
-    @property
-    def ends_with_last_thread(self) -> bool:
-        return self._last_line.strip().startswith(_LAST_THREAD)
-
-    def is_over(self, line: str) -> bool:
-        """Return whether a line comes after the section."""
-        return bool(line and self._programs) and not self._open and not _is_program(line)
-
-    def read(self, line: str) -> bool:
-        """Take in a line; False if not understood, or repeated."""
-        found = _PROGRAM.fullmatch(line)
-        if not line or found is not None:
+    def read(self, line: str) -> bool | None:
+        """Take in a line; False if not understood, None if it is behind the section."""
+        program = _PROGRAM.fullmatch(line)
+        if is_rule(line) or (line and self.begun and self._open is None and program is None):
+            return None
+        if not line or program is not None:
             self.close(sure=True)
-        if found is not None:
-            self._programs.append({"program_id": int(found[1]), "name": found[2]})
-            self._open = True
-        understood = not line or bool(found) or self._read_content(line)
-        self._last_line = line if understood else ""
+        if program is not None:
+            self._open = {"program_id": int(program[1]), "name": program[2]}
+            self.begun += 1
+        understood = not line or program is not None or self._read_content(line)
+        self.last_line = line if understood else ""
         return understood
 
     def _read_content(self, line: str) -> bool:
-        if self._programs:
-            if _NOT_READ.fullmatch(line):
-                return True
-            values = self._programs[-1]
-            new = _kernel_time(line, values.get("kernel_times")) or {}
-            for pattern, read in _FIELDS if not new else ():
-                found = pattern.fullmatch(line)
-                if found is not None:
-                    new = read(*found.groups())
-                    new = {} if new.keys() & values.keys() else new
-                    break
-            values |= new
-            return bool(new)
         chip, count = _CHIP.fullmatch(line), _COUNT.fullmatch(line)
-        if chip is not None and self.chip is None:
-            self.chip = chip[1], float(chip[2]), whole(chip[3])
+        if self._open is None:
+            if chip is not None:
+                self.chip = chip[1], float(chip[2]), whole(chip[3])
+            elif count is not None:
+                self.announced = whole(count[1])
+            return bool(chip or count)
+        time = _KERNEL_TIME.fullmatch(line)
+        if time is not None:
+            shortest = _span(*time.group(2, 3, 4))
+            longest = shortest if time[5] is None else _span(*time.group(5, 6, 7))
+            known = self._open.get("kernel_times", ())
+            self._open["kernel_times"] = (*known, KernelTime(time[1], shortest, longest))
             return True
-        if count is not None and self._count is None:
-            self._count = whole(count[1])
-            return True
-        return False
+        for pattern, read in _FIELDS:
+            found = pattern.fullmatch(line)
+            if found is not None:
+                new = read(*found.groups())
+                repeated = new.keys() & self._open.keys()
+                self._open |= {} if repeated else new
+                return bool(new) and not repeated
+        return _NOT_READ.fullmatch(line) is not None
 
     def close(self, *, sure: bool) -> None:
         """End the last program; count it if ``sure`` that it is whole."""
-        if self._open and sure and all(name in self._programs[-1] for name in _REQUIRED):
-            self._whole.append(ProgramPerf(**self._programs[-1]))
-        self._open = self._open and not sure
+        if sure and self._open is not None and self._open.keys() >= _REQUIRED:
+            self._whole.append(ProgramPerf(**self._open))
+        self._open = None
 
     def record(self, *, needs_chip: bool) -> PerfSummary:
-        complete = bool(self._programs) and len(self._whole) == len(self._programs)
+        complete = 0 < self.begun == len(self._whole) and self.announced in {None, self.begun}
         if needs_chip:
-            complete = complete and None not in (self.chip, self._count)
-        complete = complete and self._count in {None, len(self._programs)}
+            complete = complete and None not in (self.chip, self.announced)
         if self.chip is None or self.chip[0] == _UNKNOWN_ARCH or not self.chip[1]:
             return PerfSummary(tuple(self._whole), complete=complete)
         return PerfSummary(tuple(self._whole), *self.chip, complete=complete)
-
-
-def _kernel_time(line: str, known: tuple[KernelTime, ...] | None) -> _Fields | None:
-    found = _KERNEL_TIME.fullmatch(line)
-    if known is None or found is None:
-        return None
-    thread = found[1]
-    if any(time.thread == thread for time in known):
-        return None
-    shortest = _span(*found.group(2, 3, 4))
-    longest = shortest if found[5] is None else _span(*found.group(5, 6, 7))
-    return {"kernel_times": (*known, KernelTime(thread, shortest, longest))}
 
 
 def is_perf_summary_json(head: str) -> bool:
@@ -862,7 +680,7 @@ def is_perf_summary_json(head: str) -> bool:
 
 def read_perf_summary_json(file: Path) -> PerfSummary:
     """Read the exact form. It has no kernel times, semaphores or bandwidth."""
-    return parse_json(bounded_text(file), _summary, file=file)
+    return parse_json(read_text(file, most_bytes=_LARGEST_FILE), _summary, file=file)
 
 
 def _summary(document: object) -> PerfSummary:
@@ -872,8 +690,8 @@ def _summary(document: object) -> PerfSummary:
     clock_mhz = root.field("freq_mhz").number()
     cores = root.field("max_compute_cores").integer()
     if arch == _UNKNOWN_ARCH or clock_mhz <= 0:
-        return PerfSummary(programs, exact=True)
-    return PerfSummary(programs, arch, clock_mhz, cores, exact=True)
+        return PerfSummary(programs)
+    return PerfSummary(programs, arch, clock_mhz, cores)
 
 
 def _program(program: Value) -> ProgramPerf:
@@ -881,46 +699,40 @@ def _program(program: Value) -> ProgramPerf:
         return program.field(name).integer()
 
     def moved(bytes_: str, transfers: str) -> Transfers:
-        return Transfers(Bytes(count(bytes_)), count(transfers))
+        return Transfers(count(bytes_), count(transfers))
 
-    name = program.optional("name")
+    name, grid = program.optional("name"), program.field("grid")
+    extents = [extent.integer() for extent in grid.array()]
+    if len(extents) != 2:
+        raise grid.refusal("two extents of the grid")
+    sizes = []
+    for size, transfers in program.field("transfer_sizes").items():
+        if not (size.isascii() and size.isdigit() and len(size) <= 15):
+            raise transfers.refusal("a size in bytes as the name of this count")
+        sizes.append(Transfers(int(size), transfers.integer()))
     return ProgramPerf(
         program_id=program.field("program_id").integer(at_least=-LARGEST_COUNT),
         name=None if name is None else name.string(),
-        grid=_grid_of_json(program.field("grid")),
+        grid=(extents[0], extents[1]),
         cores=count("num_cores"),
         duration=Span(count("duration_cycles"), program.field("duration_us").number()),
         dram_read=moved("dram_bytes_read", "dram_read_count"),
         dram_write=moved("dram_bytes_written", "dram_write_count"),
         l1_read=moved("l1_bytes_read", "l1_read_count"),
         l1_write=moved("l1_bytes_written", "l1_write_count"),
-        multicast=Transfers(Bytes(count("multicast_bytes")), None),
-        transfer_sizes=_sizes_of_json(program.field("transfer_sizes")),
-        read_barriers=Barriers(count("read_barriers")),
-        write_barriers=Barriers(count("write_barriers")),
+        multicast=Transfers(count("multicast_bytes"), None),
+        transfer_sizes=tuple(sorted(sizes)),
+        read_barriers=count("read_barriers"),
+        write_barriers=count("write_barriers"),
         dram_channels=count("dram_channels"),
     )
 
 
-def _grid_of_json(value: Value) -> tuple[int, int]:
-    extents = [extent.integer() for extent in value.array()]
-    if len(extents) != 2:
-        raise value.refusal("two extents of the grid")
-    return extents[0], extents[1]
-
-
-def _sizes_of_json(value: Value) -> tuple[Transfers, ...]:
-    sizes = []
-    for size, transfers in value.items():
-        if not (size.isascii() and size.isdigit() and len(size) <= 15):
-            raise transfers.refusal("a size in bytes as the name of this count")
-        sizes.append(Transfers(Bytes(int(size)), transfers.integer()))
-    return tuple(sorted(sizes))
-
-
 _COLUMNS: Final = ["NAME", "THREAD", "COUNT", "TOTAL", "AVG", "MIN", "MAX"]
-_THREAD_NAME: Final = re.compile(r"[A-Z][A-Z0-9]{0,20}(?:_[0-9]{1,3})?")
-_NUMBER: Final = re.compile(WHOLE)
+#: From the right end: names may have spaces.
+_SIGNPOST: Final = re.compile(
+    r"  (.*\S) +([A-Z][A-Z0-9]{0,20}(?:_[0-9]{1,3})?)" + rf" +({WHOLE})" * 5
+)
 
 
 def read_signposts(lines: Lines) -> SignpostProfile:
@@ -928,34 +740,27 @@ def read_signposts(lines: Lines) -> SignpostProfile:
     start = lines.number
     found: list[Signpost] = []
     titled = closed = False
-    lines.take()
-    while not lines.ends() and not closed:
-        line = lines.peek() or ""
-        understood = True
+
+    def read(line: str) -> bool | None:
+        nonlocal titled, closed
+        if closed:
+            return None
         if is_rule(line):
             closed = titled
-        elif not titled and line.split() == _COLUMNS:
+        elif line.split() == _COLUMNS:
             titled = True
         elif line.strip("- "):
-            signpost = _row(line) if titled else None
-            understood = signpost is not None
-            found += [] if signpost is None else [signpost]
-        lines.take_if(SIGNPOST_PROFILE, understood=understood)
+            row = _SIGNPOST.fullmatch(line) if titled else None
+            if row is None:
+                return False
+            found.append(Signpost(row[1].strip(), row[2], *map(whole, row.groups()[2:])))
+        return True
+
+    lines.take()
+    lines.read_section(SIGNPOST_PROFILE, read)
     if not closed:
-        lines.report(ProblemKind.CUT, f"{SIGNPOST_PROFILE}: no closing line", line=start)
+        lines.report(ProblemKind.CUT, f"{SIGNPOST_PROFILE}: no closing line", start)
     return SignpostProfile(tuple(found), closed)
-
-
-def _row(line: str) -> Signpost | None:
-    """Read a row from its right end: names may have spaces."""
-    name, *cells = line.rsplit(None, len(_COLUMNS) - 1)
-    if len(cells) != len(_COLUMNS) - 1 or not line.startswith("  "):
-        return None
-    thread, *numbers = cells
-    if not _THREAD_NAME.fullmatch(thread) or not all(map(_NUMBER.fullmatch, numbers)):
-        return None
-    count, total, average, shortest, longest = map(whole, numbers)
-    return Signpost(name.strip(), thread, total, count, average, shortest, longest)
 
 
 G = TypeVar("G")
@@ -968,57 +773,51 @@ def _read_graph(lines: Lines, decode: Callable[[Value], G], *, what: str) -> G |
     lines.take()
     while lines.peek() == "":
         lines.take()
-    if not (lines.peek() or "").startswith("{"):
-        lines.report(ProblemKind.CUT, f"{what}: expected JSON below the heading", line=start)
-        return None
     # The document ends before the next line of output, or the next heading, wherever that is.
-    text = "\n".join(lines.rest_of_section())
+    text = lines.rest_of_section()
+    problem = "expected JSON below the heading"
     try:
-        _, end = _FINDER.raw_decode(text)
-        graph = decode(Value(loads(text[:end])))
+        if text.startswith("{"):
+            _, end = _FINDER.raw_decode(text)
+            graph = decode(Value(loads(text[:end])))
+            lines.take(text.count("\n", 0, end) + 1)
+            return graph
     except (ValueError, RecursionError, DecodeError) as cause:
-        problem = cause.msg if isinstance(cause, json.JSONDecodeError) else str(cause)
-        lines.report(ProblemKind.CUT, f"{what}: cannot be read: {problem}", line=start)
-        lines.take()
-        return None
-    lines.take(text.count("\n", 0, end) + 1)
-    return graph
+        reason = cause.msg if isinstance(cause, json.JSONDecodeError) else str(cause)
+        problem = f"cannot be read: {reason}"
+    lines.report(ProblemKind.CUT, f"{what}: {problem}", start)
+    return None
 
 
 def _flow_graph(root: Value) -> FlowGraph:
-    buffers = [_buffer(buffer) for buffer in root.field("circular_buffers").array()]
+    def ops(value: Value) -> tuple[GraphOp, ...]:
+        found = [
+            (op.field("kernel").string(), op.field("line").integer(at_least=-1),
+             op.field("op").string())
+            for op in value.array()
+        ]  # fmt: skip
+        return tuple(GraphOp(kernel, None if line < 0 else line, op) for kernel, line, op in found)
+
     # The compiler's order changes from run to run.
+    buffers = (
+        CircularBuffer(
+            value.field("cb_index").integer(),
+            ops(value.field("producers")),
+            ops(value.field("consumers")),
+        )
+        for value in root.field("circular_buffers").array()
+    )
     return tuple(sorted(buffers, key=lambda buffer: buffer.number))
 
 
-def _buffer(value: Value) -> CircularBuffer:
-    def ops(name: str) -> tuple[GraphOp, ...]:
-        found = [_op(op) for op in value.field(name).array()]
-        return tuple(sorted(found, key=lambda op: (op.kernel, op.line or -1, op.op)))
-
-    return CircularBuffer(value.field("cb_index").integer(), ops("producers"), ops("consumers"))
-
-
-def _op(value: Value) -> GraphOp:
-    line = value.field("line").integer(at_least=-1)
-    return GraphOp(
-        value.field("kernel").string(),
-        value.field("thread").string(),
-        None if line < 0 else line,
-        value.field("op").string(),
-    )
-
-
 def _pipe_graph(root: Value) -> tuple[Pipe, ...]:
-    return tuple(_pipe(pipe) for pipe in root.field("pipes").array())
-
-
-def _pipe(value: Value) -> Pipe:
-    def core(prefix: str) -> tuple[int, int]:
-        return value.field(f"{prefix}X").integer(), value.field(f"{prefix}Y").integer()
-
-    buffer = value.field("receiverCBIndex").integer(at_least=-1)
-    return Pipe(core("src"), core("dstStart"), core("dstEnd"), buffer)
+    return tuple(
+        Pipe(
+            (pipe.field("srcX").integer(), pipe.field("srcY").integer()),
+            pipe.field("receiverCBIndex").integer(at_least=-1),
+        )
+        for pipe in root.field("pipes").array()
+    )
 
 
 _MOST_SHOWN: Final = 300
@@ -1055,8 +854,11 @@ def is_ttlang_log(head: str) -> bool:
 
 
 def read_ttlang_log(file: Path) -> TtlangLog:
-    log = parse_ttlang(bounded_text(file), file)
-    if log.is_empty:
+    text = read_text(file, most_bytes=_LARGEST_FILE)
+    if not text.strip():
+        raise InputError(file, "the file is empty")
+    log = parse_ttlang(text, file)
+    if log == TtlangLog():
         problem = f"no output of tt-lang: expected a section such as {PERF_SUMMARY!r}"
         raise InputError(file, problem)
     return log

@@ -47,7 +47,6 @@ class Events:
         self._counters: Counter[str] = Counter(dict.fromkeys((*_ALWAYS, *tensor_names()), 0))
         self._tensors: dict[str, Counter[str]] = {}
         self._open_nodes: set[int] = set()
-        self._running: set[str] = set()
         self._blocked: dict[str, int] = {}
         self._last_tick = 0
 
@@ -55,56 +54,28 @@ class Events:
         tick, name = event.field("tick").integer(), event.field("event").string()
         self._counters["events"] += 1
         if name == "operation_start":
-            self._start(event.field("node").integer())
-        if not self._open_nodes:
-            message = f"{name} outside of an operation"
-            raise ValueError(message)
+            if not self._open_nodes:
+                self._counters["operations"] += 1
+                self._last_tick = 0
+            self._open_nodes.add(event.field("node").integer())
         self._last_tick = max(self._last_tick, tick)
         if name == "operation_end":
-            self._end(event.field("node").integer())
-        elif name.startswith("kernel_"):
-            self._kernel(name, event.field("kernel").string(), tick)
+            self._open_nodes.discard(event.field("node").integer())
+            if not self._open_nodes:
+                self._counters["sim_ticks"] += self._last_tick
+        elif name == "kernel_start":
+            self._counters["kernels"] += 1
+        elif name == "kernel_block":
+            self._blocked[event.field("kernel").string()] = tick
+        elif name == "kernel_unblock":
+            since = self._blocked.pop(event.field("kernel").string(), tick)
+            self._counters["sim_stall_ticks"] += tick - since
         elif name == "copy_end":
             self._copy(event)
         elif name in _COUNTED:
             events, tiles = _COUNTED[name]
             self._counters[events] += 1
             self._counters[tiles] += _count(event, "tiles")
-
-    def _start(self, node: int) -> None:
-        if node in self._open_nodes:
-            message = f"node {node} starts an operation before it has ended the last one"
-            raise ValueError(message)
-        if not self._open_nodes:
-            self._counters["operations"] += 1
-            self._last_tick = 0
-        self._open_nodes.add(node)
-
-    def _end(self, node: int) -> None:
-        if node not in self._open_nodes:
-            message = f"node {node} ends an operation that it has not started"
-            raise ValueError(message)
-        self._open_nodes.remove(node)
-        if not self._open_nodes:
-            self._counters["sim_ticks"] += self._last_tick
-            if self._running:
-                message = f"the operation ended, but kernel {min(self._running)!r} did not"
-                raise ValueError(message)
-
-    def _kernel(self, event: str, kernel: str, tick: int) -> None:
-        if event == "kernel_start":
-            self._counters["kernels"] += 1
-            self._running.add(kernel)
-        elif event == "kernel_end":
-            self._running.discard(kernel)
-        elif event == "kernel_block":
-            self._blocked[kernel] = tick
-        elif event == "kernel_unblock":
-            since = self._blocked.pop(kernel, None)
-            if since is None or since > tick:
-                message = f"kernel {kernel!r} goes on without having been blocked before"
-                raise ValueError(message)
-            self._counters["sim_stall_ticks"] += tick - since
 
     def _copy(self, event: Value) -> None:
         tensor, direction = event.optional("tensor"), event.optional("direction")

@@ -75,12 +75,12 @@ def _losses(log: TtlangLog) -> Iterator[Evidence]:
             yield Evidence(f"line {problem.line}: {problem.text}")
     for profile in log.auto_profiles:
         for thread in profile.threads:
-            for line in thread.lines or ():
+            for line in thread.lines:
                 hits = {op.op: op.hits for op in line.ops}
                 for first, second in _PAIRS:
                     if first in hits and second in hits and hits[first] != hits[second]:
                         counts = f"{hits[first]} {first}, {hits[second]} {second}"
-                        place = f"{thread.total.thread}, source line {line.line}"
+                        place = f"{thread.thread}, source line {line.line}"
                         lost = abs(hits[first] - hits[second])
                         yield Evidence(f"{place}: {counts}", lost, "zones")
 

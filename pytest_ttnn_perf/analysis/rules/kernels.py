@@ -59,7 +59,7 @@ class Kernel(NamedTuple):
     @property
     def dram_bytes(self) -> int:
         """The bytes moved from and to DRAM."""
-        return self.program.dram_read.size.bytes + self.program.dram_write.size.bytes
+        return self.program.dram_read.bytes + self.program.dram_write.bytes
 
     @property
     def waits(self) -> bool:
@@ -151,14 +151,13 @@ def hot_lines(log: TtlangLog) -> list[HotLine]:
     """
     found: dict[tuple[str, str], HotLine] = {}
     for thread in log.auto_profiles[-1].threads if log.auto_profiles else ():
-        total = thread.total
-        for line in thread.lines or ():
-            cycles = line.total_cycles or line.longest_cycles or 0
+        for line in thread.lines:
+            cycles = line.total_cycles or 0
             source = line.source.strip()
-            if cycles and (total.thread, source) not in found:
-                part = cycles / total.cycles if total.cycles else 0.0
-                hot = HotLine(total.thread, total.kernel, line.line, source, cycles, part)
-                found[total.thread, source] = hot
+            if cycles and (thread.thread, source) not in found:
+                part = cycles / thread.cycles if thread.cycles else 0.0
+                hot = HotLine(thread.thread, thread.kernel, line.line, source, cycles, part)
+                found[thread.thread, source] = hot
     return sorted(found.values(), key=lambda hot: (-hot.cycles, hot.thread, hot.line))
 
 
@@ -186,17 +185,16 @@ def stalls_of(log: TtlangLog) -> list[Stall]:
     """Return the waits for buffers of the last auto-profile, longest first."""
     found: list[Stall] = []
     for thread in log.auto_profiles[-1].threads if log.auto_profiles else ():
-        lines = thread.lines or ()
-        for line in lines:
+        for line in thread.lines:
             waits = {op.op: op.cycles for op in line.ops if op.op in _WAITS}
             for op, cycles in waits.items():
                 # Graphs count from the first line of the kernel's function.
-                at = line.line - lines[0].line + 1
-                buffer = _buffer_at(log, thread.total.kernel, at, op)
+                at = line.line - thread.lines[0].line + 1
+                buffer = _buffer_at(log, thread.kernel, at, op)
                 remark = next((f"by {w.awaited} at line {w.line} of {w.kernel}"
                                for w in line.waits if op == "cb_wait"), None)  # fmt: skip
                 awaited = _pipe_into(log, buffer) or remark
-                name = thread.total.thread
+                name = thread.thread
                 found.append(Stall(name, line.line, cycles, _WAITS[op], buffer, awaited))
     return sorted(found, key=lambda stall: (-stall.cycles, stall.thread, stall.line))
 
@@ -337,9 +335,9 @@ def small_transfers(
     if isinstance(programs, str):
         return Answer.not_measured(programs)
     sizes = [
-        (kernel, moved.bytes, kernel.reads + kernel.writes if count is None else count)
+        (kernel, one, kernel.reads + kernel.writes if count is None else count)
         for kernel in programs
-        for moved, count in kernel.program.transfer_sizes
+        for one, count in kernel.program.transfer_sizes
     ]
     whole = sum(count for _, _, count in sizes)
     if not whole and any(kernel.reads + kernel.writes for kernel in programs):
@@ -349,9 +347,9 @@ def small_transfers(
 
     def waits_often(kernel: Kernel) -> bool:
         told = kernel.program.read_barriers
-        if told is None or told.barriers <= kernel.program.cores:  # once on each core
+        if told is None or told <= kernel.program.cores:  # once on each core
             return False
-        return kernel.reads <= in_flight.value * told.barriers
+        return kernel.reads <= in_flight.value * told
 
     small = [
         (kernel, one, count)
@@ -449,13 +447,13 @@ def barrier_per_transfer(
     if isinstance(programs, str):
         return Answer.not_measured(programs)
     ratios = sorted(
-        (count / told.barriers, f"{kind} of {kernel}")
+        (count / told, f"{kind} of {kernel}")
         for kernel in programs
         for kind, told, count in (
             ("reads", kernel.program.read_barriers, kernel.reads),
             ("writes", kernel.program.write_barriers, kernel.writes),
         )
-        if told is not None and count and told.barriers > kernel.program.cores
+        if told is not None and count and told > kernel.program.cores
     )
     if not ratios:
         return Answer.not_applicable("no program has more than one barrier on a core")
@@ -662,9 +660,9 @@ def tiles_read_again(
         if isinstance(programs, str):
             return Answer.not_measured(programs)
         ratios = [
-            (each.program.dram_read.size.bytes / each.program.dram_write.size.bytes, str(each))
+            (each.program.dram_read.bytes / each.program.dram_write.bytes, str(each))
             for each in programs
-            if each.program.dram_write.size.bytes
+            if each.program.dram_write.bytes
         ]
         ratios.sort(key=lambda each: -each[0])
         unit = "bytes"

@@ -565,7 +565,7 @@ def _dram(subject: Subject) -> Iterator[Part]:
     for kernel in kernels:
         program = kernel.program
         for way, dram in (("read", program.dram_read), ("written", program.dram_write)):
-            moved.append(Row(f"{kernel}, {way}", dram.size.bytes, count=dram.transfers or 0))
+            moved.append(Row(f"{kernel}, {way}", dram.bytes, count=dram.transfers or 0))
         if program.bandwidth_gb_s is not None:
             rates.append(Row(str(kernel), program.bandwidth_gb_s))
     yield _section("bytes that kernels move", moved, "B", "of such bytes")

@@ -48,8 +48,8 @@ def test_a_text_is_known_by_what_it_begins_with(tmp_path: Path, kind: ArtifactKi
             "its format is not known; known formats: a run record, an ops_perf_results CSV",
         ),
         # What the profiler writes of a run without ops.
-        (b"\r\n", "its format is not known: it has only blank lines; known formats: a run record"),
-        (bytes(range(256)), "its format is not known: it is not text; known formats: a run"),
+        (b"\r\n", "its format is not known; known formats: a run record"),
+        (bytes(range(256)), "its format is not known; known formats: a run"),
         (b"\x1f\x8b" + b"x" * 30, "not a whole gzip file: Unknown compression method"),
         (gzip.compress(b"x" * 9999)[:-20], "not a whole gzip file: Compressed file ended before"),
     ],
@@ -84,14 +84,6 @@ def test_what_cannot_be_read_is_refused_by_every_reader(
     ):
         with pytest.raises(InputError, match=problem):
             read(file)
-
-
-@pytest.mark.parametrize("read", [kind_of, read_graph_json, read_report_db])
-def test_a_name_that_no_file_can_have_is_refused(
-    tmp_path: Path, read: Callable[[Path], object]
-) -> None:
-    with pytest.raises(InputError, match="null"):
-        read(tmp_path / "a\0b")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.analysis.readers import graph as graph_json
 from pytest_ttnn_perf.analysis.readers.graph import read_graph_json, read_held
 from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Reshard
 from pytest_ttnn_perf.core.errors import InputError
@@ -47,16 +46,13 @@ def test_calls_and_what_runs_inside(tmp_path: Path) -> None:
     conv = function("ttnn.conv2d", *function("ReshardDeviceOperation", RELEASE),
                     *function("Conv2dDeviceOperation", circular(10), circular(20),
                               arguments=["math_fidelity=LoFi"]))  # fmt: skip
-    conv[-1]["duration_ns"] = 1_500_000_000
     capture = read(
         tmp_path, numbered(*conv, *function("Tensor::deallocate"), *function("ttnn.relu"))
     )
     first, second = capture.operations
-    assert (first.id, first.name, second.name, second.duration_s) == (
-        1, "ttnn.conv2d", "ttnn.relu", None,
-    )  # fmt: skip
+    assert (first.id, first.name, second.name) == (1, "ttnn.conv2d", "ttnn.relu")
     assert first.device_operations == ("ReshardDeviceOperation", "Conv2dDeviceOperation")
-    assert (first.cb_bytes_per_core, first.fidelity, first.duration_s) == (30, "LoFi", 1.5)
+    assert (first.cb_bytes_per_core, first.fidelity) == (30, "LoFi")
     assert (first.reshard, second.reshard) == (Reshard.HIDDEN, Reshard.NONE)
 
 
@@ -134,17 +130,6 @@ def test_what_is_refused(tmp_path: Path, document: object, problem: str) -> None
     with pytest.raises(InputError) as caught:
         read(tmp_path, document)
     assert problem in str(caught.value)
-
-
-def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "binary"
-    file.write_bytes(b"[\xff")
-    with pytest.raises(InputError, match="not a text file"):
-        read_graph_json(file)
-    monkeypatch.setattr(graph_json, "LARGEST_FILE_BYTES", 10**6)
-    file.write_bytes(b" " * (10**6 + 1))
-    with pytest.raises(InputError, match="larger than 1 MB: import it"):
-        read_graph_json(file)
 
 
 def tensor(address: int | None, *, memory: str | None = "DRAM", rows: int = 32) -> dict[str, Any]:

@@ -180,7 +180,7 @@ def refusal(folder: Path, content: str | bytes) -> str:
     ("content", "problem"),
     [
         (b"", "1: the file is empty"),
-        (b"\n\n", "1: expected a header, found an empty line"),
+        (b"\n\n", "1: not a CSV file: no line of column names"),
         (b"\x7fELF\x02\x01\x01\x00\x00", "1: not a CSV file: no line of column names"),
         (b"caf\xe9,b\n", "1: expected UTF-8 text, found other bytes: "),
         (b'{"format": 1}', "1: not an ops CSV: expected columns 'OP CODE' and 'OP TYPE' in the"),
@@ -271,7 +271,7 @@ def test_a_quote_that_is_never_closed(tmp_path: Path) -> None:
 
 def test_a_value_without_end_is_not_swallowed(tmp_path: Path) -> None:
     found = refusal(tmp_path, text([GOOD, op(attributes="x, y" * 50_000), GOOD]))
-    assert found == "3: a value of more than 131,072 characters"
+    assert found == "3: not a CSV file: field larger than field limit (131072)"
     found = refusal(tmp_path, text([GOOD, op(attributes='"' + "x\n" * 100_000), GOOD]))
     assert found == "3: a quote opens here and is never closed: the file is cut or damaged"
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.analysis.readers.report_db import (
-    LONGEST_ARGUMENT,
     BufferType,
     Comparison,
     CoreRange,
@@ -54,14 +53,13 @@ def test_an_operation_and_its_tensors(tmp_path: Path, schema: dict[str, str]) ->
         output_tensors=[{"operation_id": 1, "output_index": 0, "tensor_id": 7}],
     )  # fmt: skip
     first, second = report.operations
-    assert (first.id, first.name, first.duration_s) == (1, "ttnn.relu", 0.5)
+    assert (first.id, first.name) == (1, "ttnn.relu")
     assert (second.inputs, first.outputs, second.arguments) == ((5, 7), (7,), {"0": "a"})
     tensor = report.tensors[7]
     assert tensor[:5] == (7, (1, 5), "BFLOAT8_B", "TILE", "L1_BLOCK_SHARDED")
     assert tensor.shard == Shard((96, 32), (CoreRange(0, 0, 1, 7),))
     assert (tensor.device, tensor.address) == (1, 64)
     assert report.edges == (Edge(7, 1, 2),)
-    assert (report.ranks, report.rank) == ((0,), 0)
 
 
 def test_ranks_are_never_mixed(tmp_path: Path) -> None:
@@ -74,7 +72,6 @@ def test_ranks_are_never_mixed(tmp_path: Path) -> None:
                  for rank in (1, 3)],
     )  # fmt: skip
     lowest = read_report_db(file)
-    assert (lowest.ranks, lowest.rank) == ((1, 3), 1)
     assert [operation.name for operation in lowest.operations] == ["of 1"]
     assert lowest.tensors[1].shape == (1,)
     assert lowest.peak_bytes_per_bank == {BufferType.L1: 1}
@@ -148,10 +145,10 @@ def test_sources_of_the_user_are_not_in_the_report(tmp_path: Path) -> None:
 
 
 def test_a_very_long_argument_is_cut_and_says_so(tmp_path: Path) -> None:
-    value = "x" * (LONGEST_ARGUMENT + 100)
+    value = "x" * 20_100
     rows = [{"operation_id": 1, "name": "0", "value": value}]
     report = report_of(tmp_path, operation_arguments=rows)
-    assert report.operations[0].arguments["0"] == "x" * LONGEST_ARGUMENT + "…"
+    assert report.operations[0].arguments["0"] == "x" * 20_000 + "…"
 
 
 def test_what_runs_inside_an_operation(tmp_path: Path) -> None:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.readers import report_db as report_db_operations
-from pytest_ttnn_perf.analysis.readers import report_db as report_db_tables
 from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
 from pytest_ttnn_perf.core.errors import InputError
 from tests.analysis.readers.report_db_tables import (
@@ -71,32 +69,14 @@ def test_what_is_no_database(tmp_path: Path, content: bytes, problem: str) -> No
 
 def test_a_database_of_something_else(tmp_path: Path) -> None:
     file = build(tmp_path / "a.db", {"songs": "title text", "albums": "name text"})
-    assert "expected a table operations with a column name, found albums, songs" in refusal(file)
-    other = build(tmp_path / "b.db", {"operations": "name text, patient text"})
-    assert "a column operation_id, found operations" in refusal(other)
-
-
-@pytest.mark.parametrize("table", ["operations", "tensors", "buffer_chunks"])
-def test_a_view_in_the_place_of_a_table(tmp_path: Path, table: str) -> None:
-    schema = {name: columns for name, columns in RANKED.items() if name != table}
-    file = build(tmp_path / "db.sqlite", schema)
-    with closing(sqlite3.connect(file)) as connection:
-        connection.execute(f"CREATE VIEW {table} AS SELECT 1 operation_id, 'a' name, 0 rank")
-        if table != "operations":
-            connection.execute("INSERT INTO operations VALUES (1, 'a', 0.1, 0)")
-        connection.commit()
-    assert refusal(file) == f"{table}: expected a table with rows, found a view"
+    assert "expected a table operations with columns operation_id and name" in refusal(file)
 
 
 @pytest.mark.parametrize(
     ("table", "row", "problem"),
     [
         ("operations", {"operation_id": "one"}, "operations.operation_id: expected a whole number"),
-        ("operations", {"operation_id": 2, "duration": -1}, "duration: expected seconds"),
-        ("operations", {"operation_id": 2, "duration": float("inf")}, "expected a finite number"),
-        ("operations", {"operation_id": 1, "name": "b"}, "operation 1 appears twice"),
         ("operations", {"operation_id": 2, "name": b"\x01"}, "operations.name: expected a text"),
-        ("buffers", {"operation_id": 1, "max_size_per_bank": -4}, "expected a size, found -4"),
         ("tensors", {"tensor_id": 1.5}, "tensors.tensor_id: expected a whole number, found 1.5"),
         ("local_tensor_comparison_records", {"tensor_id": 1, "actual_pcc": "ok"}, "actual_pcc"),
     ],
@@ -145,17 +125,6 @@ def test_a_circular_buffer_that_cannot_be(tmp_path: Path, node: dict[str, object
     assert "captured_graph of operation 1: [2]['params']" in refusal(file)
 
 
-def test_a_graph_and_a_table_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_db_operations, "LONGEST_GRAPH", 1000)
-    rows = [{"operation_id": 1, "captured_graph": "[" + " " * 2000 + "]"}]
-    file = build(tmp_path / "db.sqlite", RANKED, operations=[one_op()], captured_graph=rows)
-    assert refusal(file) == "captured_graph of operation 1: longer than 1000 characters"
-    monkeypatch.setattr(report_db_tables, "MOST_ROWS", 3)
-    many = [{"tensor_id": number} for number in range(4)]
-    other = build(tmp_path / "b.sqlite", RANKED, operations=[one_op()], tensors=many)
-    assert refusal(other) == "tensors has more than 3 rows"
-
-
 def test_changes_that_are_not_in_the_file_yet(tmp_path: Path) -> None:
     file = build(tmp_path / "db.sqlite", RANKED, operations=[one_op()])
     with closing(sqlite3.connect(file, isolation_level=None)) as writer:
@@ -165,19 +134,6 @@ def test_changes_that_are_not_in_the_file_yet(tmp_path: Path) -> None:
     # Closing moves the changes into the file, which keeps its mode.
     assert len(read_report_db(file).operations) == 2
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
-
-
-def test_a_database_that_is_being_written(tmp_path: Path) -> None:
-    file = build(tmp_path / "db.sqlite", RANKED, operations=[one_op()])
-    with closing(sqlite3.connect(file, isolation_level=None)) as writer:
-        writer.execute("PRAGMA cache_size=2")
-        writer.execute("BEGIN EXCLUSIVE")
-        assert len(read_report_db(file).operations) == 1  # a lock alone changes nothing
-        for number in range(2, 100):  # more than fits into memory: it goes into the file at once
-            row = (number, "b" * 3000, 0.1, 0)
-            writer.execute("INSERT INTO operations VALUES (?, ?, ?, ?)", row)
-        assert "db.sqlite-journal beside it holds changes" in refusal(file)
-        writer.execute("ROLLBACK")
 
 
 def test_expressions_in_a_schema_are_not_run(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.readers.ttlang import (
     AutoProfile,
-    Barriers,
-    Bytes,
     PerfSummary,
     Problem,
     ProblemKind,
@@ -40,14 +38,12 @@ def program(
         (cores, 1),
         cores,
         Span(cycles, cycles / 1000),
-        Transfers(Bytes(bytes_read), reads),
-        Transfers(Bytes(bytes_written), writes),
+        Transfers(bytes_read, reads),
+        Transfers(bytes_written, writes),
         bandwidth_gb_s=bandwidth,
-        transfer_sizes=tuple(
-            Transfers(Bytes(size), count) for size, count in (sizes or {}).items()
-        ),
-        read_barriers=None if read_barriers is None else Barriers(read_barriers),
-        write_barriers=None if write_barriers is None else Barriers(write_barriers),
+        transfer_sizes=tuple(Transfers(size, count) for size, count in (sizes or {}).items()),
+        read_barriers=read_barriers,
+        write_barriers=write_barriers,
     )
 
 
@@ -59,6 +55,6 @@ def printed(
 ) -> Subject:
     """Return a log with a perf summary if there are programs, and a profile if a roofline."""
     summaries = (PerfSummary(programs, max_compute_cores=cores),) if programs else ()
-    profiles = (AutoProfile(None, None, (), (), (), roofline, complete=True),) if roofline else ()
+    profiles = (AutoProfile(None, (), roofline, complete=True),) if roofline else ()
     problems = (Problem(1, problem, "…"),) if problem else ()
     return Subject(kernels=TtlangLog(summaries, profiles, problems=problems))

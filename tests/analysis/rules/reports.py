@@ -33,8 +33,6 @@ def report(
 ) -> Report:
     """Return a report; ``edges`` are tensor, producer and consumer."""
     return Report(
-        ranks=(0,),
-        rank=0,
         devices=(),
         operations=tuple(operations),
         tensors={each.id: each for each in tensors},

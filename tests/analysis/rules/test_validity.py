@@ -14,7 +14,6 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
     LineOp,
     LineProfile,
     ThreadProfile,
-    ThreadTotal,
     TtlangLog,
 )
 from pytest_ttnn_perf.core.finding import RuleOutcome, Subject
@@ -31,9 +30,8 @@ LIMIT = limit(0, "losses")
 
 
 def with_line(*ops: LineOp) -> TtlangLog:
-    total = ThreadTotal("NCRISC", "read", 8, 100, 50.0)
-    thread = ThreadProfile(total, (LineProfile(12, "cb.reserve()", ops=ops),))
-    return TtlangLog(auto_profiles=(AutoProfile(8, 100, (), (thread,), (total,), None, True),))
+    thread = ThreadProfile("NCRISC", "read", 100, (LineProfile(12, "cb.reserve()", ops=ops),))
+    return TtlangLog(auto_profiles=(AutoProfile(100, (thread,), None, complete=True),))
 
 
 def test_markers_that_the_device_profiler_dropped() -> None:
