@@ -190,7 +190,7 @@ def _programs_in(rows: CsvRows) -> tuple[_Programs, int]:
 
 
 class _Execution(Struct):
-    """One execution of a program; bits are of cores, and of processors on cores."""
+    """One execution of a program; bits stand for cores and their processors."""
 
     start: int | None = None
     end: int = 0

@@ -50,7 +50,7 @@ class Reshard(Enum):
 
 
 class Scope(Enum):
-    """What was compared: an op alone, or the whole program up to it."""
+    """Scopes of a comparison: an op alone, or all up to it."""
 
     LOCAL = "local"
     GLOBAL = "global"
@@ -205,7 +205,7 @@ _FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
 def attribute(text: str, key: str) -> str | None:
-    """Return the value of a key; one of the op itself comes before others.
+    """Return the value of a key, first of the op itself.
 
     >>> attribute("{'groups': '1'; 'config': 'Block(act_block_h_ntiles=4;w=2)'}", "config")
     'Block(act_block_h_ntiles=4;w=2)'
@@ -766,7 +766,7 @@ def is_report_db(head: bytes) -> bool:
 
 
 def read_report_db(file: Path) -> Report:
-    """Read the lowest rank of a report, without the user's sources in it."""
+    """Read the lowest rank of a report, without embedded sources."""
     with open_database(file) as connection:
         tables = Tables(file, connection)
         if not {_ID, "name"} <= set(tables.columns("operations")):
@@ -890,7 +890,7 @@ class Row(NamedTuple):
 
 
 class Tables:
-    """The tables of one rank, read row by row, once ``rank`` is set."""
+    """The tables, row by row; of one rank once ``rank`` is set."""
 
     def __init__(self, file: Path, connection: sqlite3.Connection) -> None:
         self.file = file

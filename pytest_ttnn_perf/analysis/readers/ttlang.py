@@ -49,7 +49,7 @@ class Problem(NamedTuple):
 
 
 class Transfers(NamedTuple):
-    """Bytes in all or of each transfer; None if not counted. Text rounds bytes within 5 %."""
+    """Bytes in all, or of each transfer; None if not counted."""
 
     bytes: int
     transfers: int | None
@@ -125,7 +125,7 @@ class Wait(NamedTuple):
 
 
 class LineProfile(NamedTuple):
-    """A source line of a kernel, with the sum of its cycles if it ran."""
+    """A source line of a kernel; cycles are sums."""
 
     line: int
     source: str
@@ -313,7 +313,7 @@ class Lines:
         self._at += count
 
     def read_section(self, title: str, read: Callable[[str], bool | None]) -> bool:
-        """Give line by line to ``read``, up to the next heading; False if it was given up.
+        """Give lines to ``read`` up to a heading; False if given up.
 
         ``read`` returns True for a line, False if it does not understand it, None behind the end.
         """
@@ -410,7 +410,7 @@ class _Report:
         self._bound: dict[str, Any] = {}
 
     def read(self, line: str) -> bool | None:
-        """Take in a line; False for one that is not understood, None behind the end."""
+        """Take in a line; False if not understood, None behind the end."""
         if self._closed:
             return None
         if is_rule(line):
@@ -621,7 +621,7 @@ class _Section:
         self._whole: list[ProgramPerf] = []
 
     def read(self, line: str) -> bool | None:
-        """Take in a line; False if not understood, None if it is behind the section."""
+        """Take in a line; False if not understood, None behind the end."""
         program = _PROGRAM.fullmatch(line)
         if is_rule(line) or (line and self.begun and self._open is None and program is None):
             return None
