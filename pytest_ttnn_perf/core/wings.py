@@ -1,40 +1,56 @@
-"""The doors from the gate to its wings.
+"""Doors from the gate to its wings.
 
 The gate's rooms (core, machine, gate, measure, report, plugin) never import a wing (analysis,
-experiments, history, agents, cli). They call a function of one by the name of a door:
+experiments, history, agents, cli). They read captures, find what is wrong or changed, and announce
+a run that has finished through a module named here:
 
-    artifact: Artifact = wings.call("read_attached", file, choice, began_s=0.0)
+    artifact = wings.captures.read_attached(file, choice, began_s=0.0)
 
-Which function is behind a door stands in one table, ``WINGS`` in ``plugin/activation.py``, as
-"module:function". Table and wing are imported at the first call. Annotate the result: what comes
-through a door is ``Any``.
+``WINGS`` in ``plugin/activation.py`` has the module behind each door. It is imported when it is
+first used, so a run that needs no wing loads none; a type checker sees it at once.
 """
 
 from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
+    from pytest_ttnn_perf.analysis.checklist import bottleneck
+    from pytest_ttnn_perf.analysis.checklist import runner as findings
+    from pytest_ttnn_perf.analysis.readers import attach as captures
+    from pytest_ttnn_perf.analysis.show import attribution as changes
+    from pytest_ttnn_perf.experiments import journal
+    from pytest_ttnn_perf.history import database, page
+
+    __all__ = ["bottleneck", "captures", "changes", "database", "findings", "journal", "page"]
 
 _table = ""
 
 
 def register(table: str) -> None:
-    """Use a table of doors, "module:name" of a mapping to "module:function"."""
+    """Use a table of doors, "module:name" of a mapping to modules."""
     global _table  # noqa: PLW0603 (a process has one set of wings)
     _table = table
 
 
-def call(door: str, *arguments: Any, **options: Any) -> Any:
-    """Call the function behind a door."""
-    return _load(_load(_table)[door])(*arguments, **options)
-
-
 def is_loaded(door: str) -> bool:
-    """Return whether the wing behind a door has been imported already."""
-    return _load(_table)[door].partition(":")[0] in sys.modules
+    """Return whether the module behind a door has been imported already."""
+    return _modules()[door] in sys.modules
 
 
-def _load(place: str) -> Any:
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+def _modules() -> Mapping[str, str]:
+    module, _, name = _table.partition(":")
+    modules: Mapping[str, str] = getattr(import_module(module), name)
+    return modules
+
+
+def __getattr__(door: str) -> ModuleType:
+    # An interpreter asks every module for names of its own.
+    if door.startswith("_"):
+        raise AttributeError(door)
+    return import_module(_modules()[door])

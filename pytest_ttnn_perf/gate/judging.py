@@ -114,14 +114,14 @@ def _with_ops(
             _, region = split_metric(verdict.metric.name)
             known = region in {*then.regions, *now.regions}
             tables = (then.of(region), now.of(region)) if known else (then, now)
-            verdicts.append(replace(verdict, detail=wings.call("changed_calls", *tables)))
+            verdicts.append(replace(verdict, detail=wings.changes.calls_sentence(*tables)))
         else:
             verdicts.append(verdict)
     by_op = None
     if slower and now.is_timed:
         by_op = change_by_op(then, now, changed_times_ns(judged))
     elif slower and alike:
-        changed = wings.call("changed_calls", then, now)
+        changed = wings.changes.calls_sentence(then, now)
         by_op = f"no times of ops, but other calls; {changed}" if changed else None
     return replace(judged, verdicts=tuple(verdicts), by_op=by_op)
 
@@ -144,7 +144,7 @@ def change_by_op(before: OpGroups, after: OpGroups, times_ns: RegionTimes) -> st
     """
     then, now = before.kernel_time, after.kernel_time
     if not before.is_timed and not after.is_timed:
-        return wings.call("changed_calls", before, after) or "the same calls"
+        return wings.changes.calls_sentence(before, after) or "the same calls"
     if then != now and not times_ns.keys().isdisjoint({*before.regions} & {*after.regions}):
         differ = f"{then} then, {now} now"
         if now.startswith(then):
@@ -152,8 +152,7 @@ def change_by_op(before: OpGroups, after: OpGroups, times_ns: RegionTimes) -> st
         elif then.startswith(now):
             differ = f"times were{then.removeprefix(now)} then, and are not now"
         return f"cannot be determined: {differ}"
-    text: str | None = wings.call("change_by_op", before, after, times_ns)
-    return text
+    return wings.changes.regions_sentence(before, after, times_ns)
 
 
 def observed_change_by_op(before: Observation, after: Observation) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from datetime import datetime, timezone
 from pathlib import Path
@@ -111,25 +112,34 @@ class Git:
             **(variables or {}),
         }
         try:
-            done = subprocess.run(
+            process = subprocess.Popen(
                 ["git", *_ALWAYS, "-C", str(self.root), *words],
                 env=environment,
-                input=given.encode(errors="surrogateescape"),
-                capture_output=True,
-                timeout=timeout_s,
-                check=False,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 start_new_session=True,
             )
         except OSError as cause:
             message = f"git cannot be started: {cause.strerror}"
             raise GitError(message) from cause
-        except subprocess.TimeoutExpired as cause:
-            message = f"git took longer than {timeout_s} s"
-            raise GitError(message) from cause
-        if done.returncode:
-            lines = done.stderr.decode(errors="replace").strip().splitlines()
-            raise GitError(lines[-1] if lines else f"git ended with code {done.returncode}")
-        return done.stdout.decode(errors="surrogateescape")
+        with process:
+            try:
+                output, errors = process.communicate(
+                    given.encode(errors="surrogateescape"), timeout=timeout_s
+                )
+            except BaseException as cause:
+                os.killpg(process.pid, signal.SIGKILL)  # filters end with it
+                process.wait()
+                if isinstance(cause, subprocess.TimeoutExpired):
+                    message = f"git took longer than {timeout_s} s"
+                    raise GitError(message) from cause
+                raise
+        if process.returncode:
+            lines = errors.decode(errors="replace").strip().splitlines()
+            message = lines[-1] if lines else f"git ended with code {process.returncode}"
+            raise GitError(message)
+        return output.decode(errors="surrogateescape")
 
 
 def top_level(folder: Path) -> Path | None:

@@ -128,7 +128,7 @@ def profile_artifact(
     named = _middle_iteration(iterations, report) if report is not None and inputs == 1 else None
     if named is None:
         return Artifact(tuple(metrics))
-    checked: Artifact = wings.call("measure_ops", named, "the profiler's report")
+    checked = wings.captures.measured_ops(named, "the profiler's report")
     if checked.ops is None:
         why = checked.metrics[0].note
         return Artifact((MetricObservation(time, (), note=why),), table=named)
@@ -136,7 +136,7 @@ def profile_artifact(
     # is named after a trace would have another name when the test runs alone.
     untraced: list[int | None] = [None] * len(named)
     whole = replace(named, columns=replace(named.columns, trace=untraced, replay=untraced))
-    measured: Artifact = wings.call("measure_ops", whole, "the profiler's report")
+    measured = wings.captures.measured_ops(whole, "the profiler's report")
     metrics += [  # the whole and the count are known from all iterations
         MetricObservation(replace(each.metric, source=source), each.samples)
         for each in measured.metrics
@@ -351,7 +351,7 @@ class BesideDevices(Instruments):
         if captured.database is not None:
             graph = captured.database.with_name(GRAPH_FILE)
             try:
-                artifact: Artifact = wings.call("read_call", captured.database, graph)
+                artifact = wings.captures.read_captured_call(captured.database, graph)
             except TtnnPerfError as error:
                 # It is going to be in its place when the user looks.
                 problem = str(error).replace(str(self._draft), str(self._place(self._test)))
@@ -443,11 +443,10 @@ class Profiling(_ProfiledPass):
         if self.report is None or not self.report.exists():
             return None
         try:
-            table: OpTable = wings.call("read_ops", self.report)
+            return wings.captures.op_table_of(self.report)
         except TtnnPerfError as error:
             self._facts["profiler_report"] = str(error)
             return None
-        return table
 
 
 class Printing(_ProfiledPass):

@@ -22,7 +22,6 @@ from pytest_ttnn_perf.measure.recorder import metric_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_ttnn_perf.core.observation import Artifact
     from pytest_ttnn_perf.measure.helpers import Call
     from pytest_ttnn_perf.measure.recorder import Recorder
 
@@ -261,7 +260,7 @@ class BenchmarkCalls(Family):
     def _measured(self, told: Mapping[str, Any]) -> None:
         step_name, value = told.get("step_name"), told.get("value")
         name = told.get("name", told.get("measurement_name"))
-        metric, why = wings.call("known_metric", plain(str(name)), plain(str(step_name)))
+        metric, why = wings.captures.metric_of_measurement(plain(str(name)), plain(str(step_name)))
         number, target = _number(value), _number(told.get("target"))
         if number is None:
             why = f"not a number: {plain(repr(value))[:40]}"
@@ -379,7 +378,7 @@ class DevicePerfCalls(Family):
         region = self._region(subdir, window)
         if (file, region) not in self._read:
             self._read.add((file, region))
-            artifact: Artifact = wings.call("read_window", file, window, region)
+            artifact = wings.captures.read_window(file, window, region)
             self._devices = max(self._devices, artifact.devices or 1)
             self._recorder.take_report(file, artifact)
 

@@ -69,8 +69,7 @@ class Instruments:
     def read_output(self, text: str) -> Artifact:
         if not text or not self.takes_artifacts:
             return NO_ARTIFACT
-        artifact: Artifact = wings.call("read_printed", text)
-        return artifact
+        return wings.captures.printed_artifact(text)
 
     def end(self, names: Sequence[str], region: str | None) -> Artifact:  # noqa: ARG002
         """Return the artifact of a test that has ended.
@@ -103,8 +102,7 @@ class Replaying(Instruments):
         self.root = root
 
     def end(self, names: Sequence[str], region: str | None) -> Artifact:
-        artifact: Artifact = wings.call("read_recorded", self.root, names, region)
-        return artifact
+        return wings.captures.read_recorded(self.root, names, region)
 
     def complete(self, observation: Observation, artifact: Artifact) -> Observation:
         from pytest_ttnn_perf.measure.hardware import without_own_times

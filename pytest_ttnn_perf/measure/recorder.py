@@ -348,7 +348,7 @@ class Recorder:
         if not self.instruments.takes_artifacts:
             return
         try:
-            artifact: Artifact = wings.call("read_attached", file, choice, began_s=self.began_s)
+            artifact = wings.captures.read_attached(file, choice, began_s=self.began_s)
         except TtnnPerfError as error:
             # A mistake in the test, or in its files: our own frames help nobody.
             raise error.with_traceback(None) from None
@@ -539,10 +539,10 @@ def check_test(
         conflicts=variables,
         helper_pccs=helper_pccs,
     )
-    findings, unanswered = wings.call("find", subject, settings)
+    findings, unanswered = wings.findings.find(subject, settings)
     checked = replace(observation, findings=findings, unanswered=unanswered)
     timed = not observation.metrics.keys().isdisjoint({KERNEL_TIME, IO_COMPUTE_TIME})
     if subject.ops is None and subject.kernels is None and not timed:
         return checked  # a time alone does not tell what it is made of
-    bottleneck, kind = wings.call("bottleneck", subject, settings.rules)
+    bottleneck, kind = wings.bottleneck.held_back(subject, settings.rules)
     return replace(checked, bottleneck=bottleneck, model_kind=kind.value if kind else None)

@@ -40,30 +40,18 @@ class OtherRank:
         return f"ttnn-perf: {self.rank}: measured here, judged and written by rank 0"
 
 
-#: What the gate's rooms reach of the wings, by the name of the door: see ``core/wings.py``.
+#: The modules behind the doors of ``core/wings.py``.
 WINGS: Final = {
     # Read a capture.
-    "read_attached": "pytest_ttnn_perf.analysis.readers.attach:read_attached",
-    "read_recorded": "pytest_ttnn_perf.analysis.readers.attach:read_recorded",
-    "read_printed": "pytest_ttnn_perf.analysis.readers.attach:printed_artifact",
-    "read_call": "pytest_ttnn_perf.analysis.readers.attach:read_captured_call",
-    "read_window": "pytest_ttnn_perf.analysis.readers.attach:read_window",
-    "read_ops": "pytest_ttnn_perf.analysis.readers.detect:op_table_of",
-    "calls_between": "pytest_ttnn_perf.analysis.ops.regions:calls_between",
-    "measure_ops": "pytest_ttnn_perf.analysis.readers.attach:measured_ops",
-    "known_metric": "pytest_ttnn_perf.analysis.readers.benchmark_json:metric_of_measurement",
-    "use_formats": "pytest_ttnn_perf.analysis.readers.attach:use_capture_formats",
+    "captures": "pytest_ttnn_perf.analysis.readers.attach",
     # Find what is wrong or changed.
-    "find": "pytest_ttnn_perf.analysis.checklist.runner:find",
-    "bottleneck": "pytest_ttnn_perf.analysis.checklist.bottleneck:held_back",
-    "change_by_op": "pytest_ttnn_perf.analysis.show.attribution:regions_sentence",
-    "changed_calls": "pytest_ttnn_perf.analysis.show.attribution:calls_sentence",
-    "select_rules": "pytest_ttnn_perf.analysis.checklist.runner:select_rules",
-    "use_rules": "pytest_ttnn_perf.analysis.checklist.runner:use_custom_rules",
+    "findings": "pytest_ttnn_perf.analysis.checklist.runner",
+    "bottleneck": "pytest_ttnn_perf.analysis.checklist.bottleneck",
+    "changes": "pytest_ttnn_perf.analysis.show.attribution",
     # A run has finished.
-    "journals": "pytest_ttnn_perf.experiments.journal:journals_of",
-    "write_page": "pytest_ttnn_perf.history.page:write_page_of_run",
-    "send_run": "pytest_ttnn_perf.history.database:send_run",
+    "journal": "pytest_ttnn_perf.experiments.journal",
+    "page": "pytest_ttnn_perf.history.page",
+    "database": "pytest_ttnn_perf.history.database",
 }
 
 #: Options that need the tests in this process, by their names in pytest's namespace.

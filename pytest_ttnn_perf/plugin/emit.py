@@ -153,10 +153,10 @@ class Extensions:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         # An earlier run of this process may have had some of others.
-        if wings.is_loaded("use_rules"):
-            wings.call("use_rules", None)
-        if wings.is_loaded("use_formats"):
-            wings.call("use_formats", ())
+        if wings.is_loaded("findings"):
+            wings.findings.use_custom_rules(None)
+        if wings.is_loaded("captures"):
+            wings.captures.use_capture_formats(())
 
     def pytest_configure(self, config: pytest.Config) -> None:
         settings, hook = self.settings, "pytest_ttnn_perf_rules"
@@ -168,11 +168,11 @@ class Extensions:
                 if twice is not None:
                     message = f"{hook} returned two rules {twice}"
                     raise HookError(message)
-                wings.call("use_rules", rules)
-                wings.call("select_rules", settings.select, settings.ignore, settings.rules)
+                wings.findings.use_custom_rules(rules)
+                wings.findings.select_rules(settings.select, settings.ignore, settings.rules)
             formats = _all_of(config, "pytest_ttnn_perf_capture_formats", CaptureFormat)
             if formats:
-                wings.call("use_formats", formats)
+                wings.captures.use_capture_formats(formats)
         except TtnnPerfError as error:
             raise pytest.UsageError(str(error)) from error
 

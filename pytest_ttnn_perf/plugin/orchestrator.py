@@ -597,8 +597,8 @@ def _with_page(result: RunResult) -> RunResult:
         return result
     context = result.context
     try:
-        journals, notes = wings.call("journals", context.settings.artifacts, context.project)
-        return replace(result, page=wings.call("write_page", result, journals, notes))
+        journals, notes = wings.journal.journals_of(context.settings.artifacts, context.project)
+        return replace(result, page=wings.page.write_page_of_run(result, journals, notes))
     except TtnnPerfError as error:
         result.errors.append(str(error))
         return result
@@ -612,7 +612,8 @@ def _send_run(result: RunResult, url: DatabaseUrl, *, url_given: bool) -> Line:
     record = result.records[0] if result.records else None
     try:
         text = None if record is None else read_text(record).rstrip()
-        wings.call("send_run", url, result.run, record or result.context.settings.artifacts, text)
+        place = record or result.context.settings.artifacts
+        wings.database.send_run(url, result.run, place, text)
     except TtnnPerfError as error:
         if record is None:
             return Line(f"history: not sent: {error}", bad=True)

@@ -104,7 +104,7 @@ _FREE_CHIP_S: Final = 60.0
 
 def check_paths(settings: Settings) -> None:
     if settings.select or settings.ignore or settings.rules:
-        wings.call("select_rules", settings.select, settings.ignore, settings.rules)
+        wings.findings.select_rules(settings.select, settings.ignore, settings.rules)
     if settings.history is not None:
         from pytest_ttnn_perf.core.settings import check_installed
 

@@ -497,7 +497,7 @@ def profile_with_tracy(workers: Workers) -> DeviceResults:
     files = sorted(output.glob("reports/*/ops_perf_results*.csv"))
     try:
         if files:
-            found = dict(_read_report(wings.call("read_ops", files[-1]), workers.settings))
+            found = dict(_read_report(wings.captures.op_table_of(files[-1]), workers.settings))
             workers.discard(folder)
             return DeviceResults(found, stopped=stopped, made=True)
         why = f"Tracy {ending} without a report; see {folder}"
@@ -520,7 +520,7 @@ def _read_report(table: OpTable, settings: Settings) -> Iterator[tuple[str, Obse
         names = runs[max(runs)]  # a test that ran again counts as it ended
         try:
             marks = [(n, SIGNPOST_END + n.removeprefix(SIGNPOST_BEGIN)) for n in names]
-            calls: OpTable = wings.call("calls_between", table, marks)
+            calls = wings.captures.calls_between(table, marks)
         except TtnnPerfError as error:  # a call that raised has no end
             yield test, unavailable(test, str(error), Source.TRACY)
         else:
@@ -538,7 +538,7 @@ def _observation(test: str, calls: OpTable) -> Observation:
         return unavailable(
             test, f"the iterations ran different numbers of ops: {listed}", Source.TRACY
         )
-    measured: Artifact = wings.call("measure_ops", calls, "Tracy's report")
+    measured = wings.captures.measured_ops(calls, "Tracy's report")
     metrics = {
         observed.metric.name: replace(
             observed, metric=replace(observed.metric, source=Source.TRACY)

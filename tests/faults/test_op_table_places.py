@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core import files as files_module
 from pytest_ttnn_perf.core.baseline import key_folder
-from pytest_ttnn_perf.core.errors import InputError, WriteError
-from pytest_ttnn_perf.gate import store as store_module
+from pytest_ttnn_perf.core.errors import WriteError
 from pytest_ttnn_perf.gate.store import BaselineStore
 from tests.faults.amender import FILE, HARDWARE, stored
 from tests.faults.refusals import UNREADABLE, assert_refused
@@ -158,18 +156,6 @@ def test_nothing_is_written_removed_or_moved_through_it(
     assert_refused(run_command(*words), code=UNREADABLE, says=(f", found {found}",))
 
     assert on_disk(root.parent) == before
-
-
-def test_what_becomes_a_pipe_after_it_was_looked_at_is_not_waited_for(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = table_of(root)
-    file.unlink()
-    pipe(file)
-    for module in (store_module, files_module):
-        monkeypatch.setattr(module, "no_file_at", lambda *_, **__: None)
-    with pytest.raises(InputError, match="expected a file, found a named pipe"):
-        BaselineStore(root).ops_of(HARDWARE, TEST)
 
 
 def test_links_within_the_folder_and_to_the_folder_are_the_users(root: Path) -> None:

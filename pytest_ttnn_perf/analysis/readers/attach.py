@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.ops.regions import between, why_invalid
+from pytest_ttnn_perf.analysis.ops.regions import between, calls_between, why_invalid
 from pytest_ttnn_perf.analysis.readers.benchmark_json import (
+    metric_of_measurement,
     read_benchmark_run,
     read_benchmarks,
     system_in,
@@ -68,6 +69,9 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.ops import OpTable
     from pytest_ttnn_perf.measure.helper_families import HelperWindow
 
+
+#: The reading that the gate asks for, with what follows here.
+__all__ = ["calls_between", "metric_of_measurement", "op_table_of"]
 
 ARTIFACTS: Final = frozenset(ArtifactKind) - {ArtifactKind.RUN_RECORD}
 #: Formats of the same programs; of those that a folder has, the first counts.
