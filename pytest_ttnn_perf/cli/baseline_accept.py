@@ -288,9 +288,7 @@ def join_records(measured: Sequence[RecordedTest]) -> Observation:
 
 def _trouble(observation: Observation) -> str | None:
     if observation.ended:
-        return f"{'it ran ' if observation.out_of_memory else ''}{observation.ended}"
-    if observation.unconfirmed is not None:
-        return f"it could not be confirmed: {observation.unconfirmed}"
+        return str(observation.ended)
     return next(iter(observation.problems), None)
 
 

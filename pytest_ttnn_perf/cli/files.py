@@ -307,12 +307,7 @@ def _run_listing(run: Run) -> Listing:
     rows = _metrics_of(run)
     lines: list[Block] = [*_run_heading(run), *_METRICS.table(rows)]
     seen = {test: judged.observation for test, judged in run.tests.items()}
-    lines += [f"{test} raised {one.raised}" for test, one in seen.items() if one.raised is not None]
-    lines += [
-        f"{test} ran out of memory: {one.out_of_memory}"
-        for test, one in seen.items()
-        if one.out_of_memory is not None
-    ]
+    lines += [f"{test}: {one.ended}" for test, one in seen.items() if one.ended is not None]
     lines += reasons_by_name(observed for _, observed, _, _ in rows)
     document = encode_run(run)
     sweeps = list(sweeps_of(run.tests.values()))

@@ -254,9 +254,6 @@ class _Codec:
                 kept, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
                 if Mark.KEY in marks:
                     self._key = name
-                elif Mark.INLINE in marks:
-                    part = _codec_of(kept)
-                    self._fields.append((name, "", part.decode, part.encode, True, _ALWAYS))
                 else:
                     self._add(name, kept, marks, _default_of(defaults[name]))
 
@@ -264,7 +261,8 @@ class _Codec:
         if default is _ALWAYS and type(None) in get_args(hint):
             self._absent[name] = None
         required = default is _ALWAYS and name not in self._absent
-        member = next((mark for mark in marks if isinstance(mark, str)), name)
+        own_name = next((mark for mark in marks if isinstance(mark, str)), name)
+        member = "" if Mark.INLINE in marks else own_name
         read, write = _coding(hint, next((m for m in marks if isinstance(m, Coding)), None))
         omitted = default if Mark.OMIT in marks else _ALWAYS
         self._fields.append(
@@ -320,7 +318,7 @@ def _coding(hint: Any, coding: Coding | None = None) -> tuple[_Read, _Write | No
         hint, coding = get_args(hint)[:2]
     if coding is not None:
         custom = coding.read
-        return lambda raw: custom(Value(raw)), coding.write or _coding(hint)[1]
+        return lambda raw, _="": custom(Value(raw)), coding.write or _coding(hint)[1]
     arguments = get_args(hint)
     if type(None) in arguments and len(arguments) == 2:
         (hint,) = (argument for argument in arguments if argument is not type(None))

@@ -307,24 +307,70 @@ class Conditions(Struct, frozen=True):
     inputs: Omit[tuple[str, ...]] = ()
 
 
+class EndKind(Enum):
+    """Ends of a test that did not go well, by their members.
+
+    RAISED: its body did not reach the end. LOST: its process sent no result. OUT_OF_MEMORY: a point
+    of a sweep without room, which is a result and no error. UNCONFIRMED: it could not be measured
+    again.
+    """
+
+    LOST = "lost"
+    OUT_OF_MEMORY = "out_of_memory"
+    RAISED = "raised"
+    UNCONFIRMED = "unconfirmed"
+
+
+_ENDS: Final = {
+    EndKind.LOST: "its worker",
+    EndKind.OUT_OF_MEMORY: "it ran out of memory:",
+    EndKind.RAISED: "the test raised",
+    EndKind.UNCONFIRMED: "it could not be confirmed:",
+}
 #: Enough for the kernel that did not compile, and the first thing that its compiler says.
 _LONGEST_ERROR: Final = 300
+
+
+class End(Struct, frozen=True):
+    """The end of a test that did not go well."""
+
+    kind: EndKind
+    text: str
+
+    @property
+    def brief(self) -> str:
+        """The beginning of the text, which may be a compiler's log."""
+        text = self.text
+        return text if len(text) <= _LONGEST_ERROR else text[: _LONGEST_ERROR - 1] + "…"
+
+    def __str__(self) -> str:
+        return f"{_ENDS[self.kind]} {self.brief}"
+
+
+def _read_ended(value: Value) -> End | None:
+    for kind in EndKind:
+        text = value.optional(kind.value)
+        if text is not None:
+            return End(kind, text.string())
+    return None
+
+
+def _write_ended(ended: End) -> dict[str, str]:
+    return {ended.kind.value: ended.text}
 
 
 class Observation(Struct, frozen=True):
     """The results of one test in one process.
 
-    ``test`` is its name in files; ``node_id`` pytest's id, if that differs. ``raised`` is set when
-    its body did not reach the end, ``lost`` when its process sent no result, ``unconfirmed`` when
-    it could not be measured again, ``out_of_memory`` for a point of a ``sweep`` without room, which
-    is a result and no error. ``problems`` are mistakes in how the test uses the plugin; each fails
-    the test. ``findings`` are of the rules that have an answer. ``environment`` was true of the
-    device meanwhile; it is never compared. ``dropped``: a profiler ran out of room, and one with
-    more may not. Metrics of the sources in ``left_out`` are not missed. ``bottleneck`` and
-    ``model_kind`` describe the model, where known; ``has_kernels``: it has output of tt-lang
-    kernels. ``asked`` is None for a test that was taken in with all others. ``profiles_itself``: it
-    starts a profiled process of its own. ``attached`` are its captures, from the folder that it ran
-    in, as far as they are below that. ``conditions`` are recorded on request.
+    ``test`` is its name in files; ``node_id`` pytest's id, if that differs. ``problems`` are
+    mistakes in how the test uses the plugin; each fails the test. ``findings`` are of the rules
+    that have an answer. ``environment`` was true of the device meanwhile; it is never compared.
+    ``dropped``: a profiler ran out of room, and one with more may not. Metrics of the sources in
+    ``left_out`` are not missed. ``bottleneck`` and ``model_kind`` describe the model, where known;
+    ``has_kernels``: it has output of tt-lang kernels. ``asked`` is None for a test that was taken
+    in with all others. ``profiles_itself``: it starts a profiled process of its own. ``attached``
+    are its captures, from the folder that it ran in, as far as they are below that. ``conditions``
+    are recorded on request.
     """
 
     # In the order of the file.
@@ -343,16 +389,13 @@ class Observation(Struct, frozen=True):
     problems: Omit[tuple[str, ...]] = ()
     dropped: Omit[bool] = False
     has_kernels: Omit[bool] = False
-    raised: Omit[str | None] = None
-    lost: Omit[str | None] = None
-    unconfirmed: Omit[str | None] = None
+    ended: Annotated[End | None, Mark.INLINE, Mark.OMIT, Coding(_read_ended, _write_ended)] = None
     bottleneck: Omit[str | None] = None
     model_kind: Omit[str | None] = None
     asked: Omit[Requester | None] = None
     profiles_itself: Omit[bool] = False
     node_id: Omit[str | None] = None
     sweep: Omit[SweepPoint | None] = None
-    out_of_memory: Omit[str | None] = None
     attached: Omit[tuple[str, ...]] = ()
     conditions: Omit[Mapping[str, Conditions]] = {}
 
@@ -363,21 +406,12 @@ class Observation(Struct, frozen=True):
         return dict(sorted(told, key=lambda item: TELLS.index(item[1])))
 
     @property
-    def error(self) -> str | None:
-        """The beginning of ``raised``, which may have the log of a compiler."""
-        raised = self.raised
-        if raised is None or len(raised) <= _LONGEST_ERROR:
-            return raised
-        return raised[: _LONGEST_ERROR - 1] + "…"
+    def reached_end(self) -> bool:
+        return self.ended is None or self.ended.kind is EndKind.UNCONFIRMED
 
     @property
-    def ended(self) -> str | None:
-        """The early end of the test, in words; None without one."""
-        if self.lost is not None:
-            return f"its worker {self.lost}"
-        if self.raised is not None:
-            return f"the test raised {self.error}"
-        return None if self.out_of_memory is None else f"out of memory: {self.out_of_memory}"
+    def out_of_memory(self) -> bool:
+        return self.ended is not None and self.ended.kind is EndKind.OUT_OF_MEMORY
 
     @property
     def device_facts(self) -> Mapping[str, Scalar]:

@@ -208,8 +208,8 @@ class Session:
             except DecodeError as error:
                 self._trouble(test, str(error))
                 return
-            if observation.out_of_memory is not None and test not in self.found.measured:
-                self.found.no_room.setdefault(test, f"out of memory: {observation.out_of_memory}")
+            if observation.out_of_memory and test not in self.found.measured:
+                self.found.no_room.setdefault(test, str(observation.ended))
                 return
             seen = self.found.measured.setdefault(test, [])
             trouble = trouble or _flaw(observation)
@@ -233,8 +233,8 @@ class Session:
 def _flaw(observation: Observation) -> str | None:
     if observation.problems:
         return observation.problems[0]
-    if observation.out_of_memory is not None:
-        return f"out of memory: {observation.out_of_memory}"
+    if observation.out_of_memory:
+        return str(observation.ended)
     for verdict in judge_test(observation, None):
         if verdict.outcome is not Outcome.NO_BASELINE:
             return sentence(verdict)

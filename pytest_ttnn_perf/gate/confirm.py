@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.hardware import first_difference
 from pytest_ttnn_perf.core.metric import Source
-from pytest_ttnn_perf.core.observation import Outcome, Reason
+from pytest_ttnn_perf.core.observation import End, EndKind, Outcome, Reason
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.machine_shift import Move, machine_move, middle_of, moved_again, vote_of
@@ -106,7 +106,7 @@ def choose_controls(
     candidates: list[tuple[bool, float, str]] = []
     for test, judged in tests.items():
         observation = judged.observation
-        broken = observation.problems or observation.ended or observation.unconfirmed
+        broken = observation.problems or observation.ended
         again = any(seen.confirmations for seen in observation.metrics.values())
         moves = [move for source in sources if (move := vote_of(judged.verdicts, source))]
         if test in suspects or broken or again or not moves or not is_steady(judged):
@@ -152,7 +152,7 @@ def in_question(
     ``shift`` of the whole machine to the worse (a fraction) makes none a suspect.
     """
     observation = judged.observation
-    if observation.problems or observation.ended or observation.unconfirmed:
+    if observation.problems or observation.ended:
         return frozenset()
     # A gain is measured along with suspects, as if these were bad luck: once they are cleared there
     # may be too few passes left for the gain.
@@ -223,7 +223,7 @@ def mark_unconfirmed(observation: Observation, names: Iterable[str], why: str) -
     for name in names:
         observed = metrics[name]
         metrics[name] = replace(observed, confirmations=(*observed.confirmations, ()))
-    return replace(observation, metrics=metrics, unconfirmed=why)
+    return replace(observation, metrics=metrics, ended=End(EndKind.UNCONFIRMED, why))
 
 
 def why_not_counted(
@@ -231,7 +231,7 @@ def why_not_counted(
 ) -> str | None:
     """Return why a repeated measurement does not count, if so."""
     if again.ended or again.problems:
-        return again.ended or again.problems[0]
+        return str(again.ended or again.problems[0])
     key, key_before = (
         each.hardware.key if each.hardware else "no device" for each in (again, observation)
     )

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import decode, encode
 from pytest_ttnn_perf.core.errors import TtnnPerfError
-from pytest_ttnn_perf.core.observation import Location, Observation, Run
+from pytest_ttnn_perf.core.observation import End, EndKind, Location, Observation, Run
 from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.gate.confirm import (
     MEASURED_ONCE,
@@ -178,7 +178,8 @@ class GateRun:
     def record_lost(self, test: str, why: str, location: Location | None = None) -> JudgedTest:
         """Record a test without a result, as its worker died."""
         point = self.points.get(test)
-        lost = Observation(test, lost=why, location=location, sweep=point)
+        ended = End(EndKind.LOST, why)
+        lost = Observation(test, ended=ended, location=location, sweep=point)
         return self.judge(test, encode(lost))
 
     def judged(self, test: str) -> JudgedTest | None:

@@ -12,7 +12,7 @@ from pytest_ttnn_perf.core.baseline import Session
 from pytest_ttnn_perf.core.codec import LARGEST
 from pytest_ttnn_perf.core.hardware import first_difference
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source, median, representative
-from pytest_ttnn_perf.core.observation import NO_LIMITS, Outcome, Reason, Verdict
+from pytest_ttnn_perf.core.observation import NO_LIMITS, End, EndKind, Outcome, Reason, Verdict
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN
 from pytest_ttnn_perf.gate.ratios import judge_ratio, mad
 
@@ -142,24 +142,26 @@ def judge_test(
         other_keys: The other hardware keys that have a baseline of it.
         policy: The gate's constants.
     """
-    if observation.lost is not None:
-        return (_no_data(NO_METRIC, Reason.LOST, observation.lost),)
-    if observation.out_of_memory is not None:
-        return _out_of_memory(observation.out_of_memory, baseline)
-    if observation.raised is not None:
-        broken = (
-            _unusable(observed) or _broken_bound(observed)
-            for observed in observation.metrics.values()
-        )
-        limits = [v for v in broken if v and v.reason is Reason.ABSOLUTE_LIMIT]
-        return (_no_data(NO_METRIC, Reason.RAISED, observation.error), *limits)
+    ended = observation.ended
+    match ended:
+        case End(EndKind.LOST, why):
+            return (_no_data(NO_METRIC, Reason.LOST, why),)
+        case End(EndKind.OUT_OF_MEMORY, why):
+            return _out_of_memory(why, baseline)
+        case End(EndKind.RAISED):
+            broken = (
+                _unusable(observed) or _broken_bound(observed)
+                for observed in observation.metrics.values()
+            )
+            limits = [v for v in broken if v and v.reason is Reason.ABSOLUTE_LIMIT]
+            return (_no_data(NO_METRIC, Reason.RAISED, ended.brief), *limits)
     obstacle = _obstacle(observation, baseline, other_keys)
     stored = baseline.metrics if baseline else {}
     stored = {name: metric for name, metric in stored.items() if not metric.metric.only_recorded}
     verdicts = [
         _judge_metric(observed, stored.get(name), obstacle, policy)
         if not observed.confirmations
-        else _judge_again(observed, stored.get(name), obstacle, policy, observation.unconfirmed)
+        else _judge_again(observed, stored.get(name), obstacle, policy, ended)
         for name, observed in observation.metrics.items()
         # What has a baseline is gated: to be only recorded from now on, it must leave the file.
         # What says nothing of the test alone is never gated, whatever an older file has.
@@ -287,7 +289,7 @@ def _judge_again(
     baseline: MetricBaseline | None,
     obstacle: Verdict | None,
     policy: Policy,
-    unconfirmed: str | None,
+    unconfirmed: End | None,
 ) -> Verdict:
     """Judge a metric that was measured again, perhaps in vain.
 
@@ -298,7 +300,8 @@ def _judge_again(
     if number is None:
         return _judge_metric(observed, baseline, obstacle, policy)
     flaw = flaws[number]
-    why = unconfirmed or f"confirm pass {number + 1}: {flaw.value if flaw else ''}"
+    flawed = f"confirm pass {number + 1}: {flaw.value if flaw else ''}"
+    why = unconfirmed.text if unconfirmed else flawed
     known = replace(observed, confirmations=observed.confirmations[:number])
     once, so_far = (
         _judge_metric(seen, baseline, obstacle, policy)

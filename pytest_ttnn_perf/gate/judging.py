@@ -180,8 +180,8 @@ def check_numbers(
     ``axes`` are the effects of a sweep's axes, once all of its points are measured.
     """
     observation = judged.observation
-    ended = observation.raised is not None or observation.lost is not None
-    if settings.checklist is Checklist.OFF or ended:
+    has_result = observation.reached_end or observation.out_of_memory
+    if settings.checklist is Checklist.OFF or not has_result:
         return judged
     subject = Subject(
         observation=observation,
@@ -261,7 +261,7 @@ def _before_confirming(observation: Observation) -> Observation | None:
     first = {
         name: replace(observed, confirmations=(), machine=()) for name, observed in metrics.items()
     }
-    return replace(observation, metrics=first, unconfirmed=None)
+    return replace(observation, metrics=first, ended=None)
 
 
 def _check_again(judged: JudgedTest, settings: Settings) -> JudgedTest:

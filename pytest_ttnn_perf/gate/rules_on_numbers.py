@@ -670,7 +670,7 @@ def pcc_not_checked(observation: Observation) -> Answer:
     ]
     if held:
         return Answer.clean(reason=f"{', '.join(held)} checked in its place")
-    if observation.ended:
+    if not observation.reached_end:
         return Answer.not_measured("the test did not reach its end")
     if not observation.metrics:
         return Answer.not_applicable("the test measures nothing")

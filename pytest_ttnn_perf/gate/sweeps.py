@@ -139,18 +139,18 @@ def sweeps_of(tests: Iterable[JudgedTest]) -> Iterator[Sweep]:
             found.setdefault((point.sweep, tuple(point.axes)), []).append(judged)
     for (name, axes), unordered in found.items():
         points = _in_order(unordered, axes)
-        observations = [each.observation for each in points if not each.observation.ended]
+        observations = [each.observation for each in points if each.observation.reached_end]
         metrics = tuple(_metrics(observations))
         numbers = {each.observation.test: _numbers(each, metrics) for each in points}
         results = []
         for each in points:
             own = each.observation
-            state = "failed" if own.ended else "measured"
-            if own.out_of_memory is not None:
+            state = "measured" if own.reached_end else "failed"
+            if own.out_of_memory:
                 state = "out of memory"
             values = {role.value: number for role, (number, _) in numbers[own.test].items()}
             unmet = tuple(_unmet(each)) if state == "measured" else ()
-            why = own.out_of_memory or own.error or own.lost
+            why = own.ended.brief if own.ended and not own.reached_end else None
             results.append(PointResult(own.test, _axes(each), state, values, why, unmet))
         measured = {role for values in numbers.values() for role in values}
         by = next((role for role in (Role.THROUGHPUT, Role.LATENCY) if role in measured), None)
@@ -212,7 +212,7 @@ def _metrics(observations: Sequence[Observation]) -> Iterator[SweepMetric]:
 
 def _numbers(judged: JudgedTest, metrics: Sequence[SweepMetric]) -> Mapping[Role, Estimate]:
     """Return the estimate of each role at one point."""
-    if judged.observation.ended:
+    if not judged.observation.reached_end:
         return {}
     estimates = {each.role: _estimate(judged, each.name) for each in metrics}
     return {role: number for role, number in estimates.items() if number is not None}
@@ -260,7 +260,9 @@ def _best(
 
 def _effects(tests: Sequence[JudgedTest]) -> Iterator[AxisEffect]:
     """Yield the effect of each axis on otherwise equal points."""
-    points = [each for each in tests if not (each.observation.raised or each.observation.lost)]
+    points = [
+        each for each in tests if each.observation.reached_end or each.observation.out_of_memory
+    ]
     for axis in _axes(tests[0]):
         values: dict[Scalar, None] = dict.fromkeys(_axes(each)[axis] for each in tests)
         alike: dict[tuple[Scalar, ...], list[JudgedTest]] = {}
@@ -279,8 +281,8 @@ def _differ(first: JudgedTest, second: JudgedTest, axis: str) -> bool:
     that only repeats the axis.
     """
     one, other = first.observation, second.observation
-    if one.out_of_memory is not None or other.out_of_memory is not None:
-        return (one.out_of_memory is None) != (other.out_of_memory is None)
+    if one.out_of_memory or other.out_of_memory:
+        return one.out_of_memory != other.out_of_memory
     of_axis = (_axes(first)[axis], _axes(second)[axis])
     facts = ((fact, other.facts.get(name)) for name, fact in one.facts.items())
     return (

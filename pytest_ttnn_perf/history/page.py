@@ -310,7 +310,7 @@ def _outcome(report: CiReport, judged: JudgedTest) -> str:
     if report.failed(judged) and report.enforced and any(f.fails for f in judged.findings):
         words.append(_FINDING)
     # It is a result of a point of a sweep, and no failure.
-    alone = _RECORDED if judged.observation.out_of_memory is None else _NO_ROOM
+    alone = _NO_ROOM if judged.observation.out_of_memory else _RECORDED
     return min(words, key=_ORDER.index, default=alone)
 
 
@@ -325,8 +325,8 @@ def _summary(judged: JudgedTest, outcome: str) -> Iterator[str]:
         decided = [v for v in judged.verdicts if outcome_word(v, judged) == outcome]
         if decided:
             yield sentence(max(decided, key=lambda verdict: abs(verdict.change or 0.0)))
-        elif observation.out_of_memory is not None:
-            yield f"out of memory: {observation.out_of_memory}"
+        elif observation.out_of_memory:
+            yield str(observation.ended)
         elif observation.bottleneck is not None:
             yield from observation.bottleneck.splitlines()
         else:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from enum import Enum
 
     from pytest_ttnn_perf.core.hardware import Scalar
-    from pytest_ttnn_perf.core.observation import Conditions
+    from pytest_ttnn_perf.core.observation import Conditions, End
     from pytest_ttnn_perf.core.settings import Settings, TestSettings
     from pytest_ttnn_perf.measure.hardware import StatedHardware
     from pytest_ttnn_perf.measure.helper_families import HelperPcc
@@ -448,7 +448,7 @@ class Recorder:
         finally:
             self.own_ns += perf_counter_ns() - start_ns
 
-    def finish(self, *, raised: str | None = None) -> Observation:
+    def finish(self, ended: End | None = None) -> Observation:
         self._series.derive_rate(self.settings.batch)
         if self._tokens is not None:
             self._enter_tokens(self._tokens)
@@ -469,8 +469,8 @@ class Recorder:
             ops=artifact.ops,
             environment=environment,
             waived=dict(self.settings.waive),
-            problems=() if raised else (*self._problems, *problems),
-            raised=raised,
+            problems=() if ended else (*self._problems, *problems),
+            ended=ended,
             left_out=left_out(self.run),
             has_kernels=artifact.kernels is not None,
             sweep=self.settings.sweep,
@@ -525,7 +525,7 @@ def check_test(
     Raises:
         UsageError: the settings name a rule or limit that does not exist.
     """
-    if settings.checklist is Checklist.OFF or observation.raised is not None:
+    if settings.checklist is Checklist.OFF or observation.ended is not None:
         return observation
     variables = None
     if by_the_clock:  # they are variables of ttnn's own

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.assignment import PassKind
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.errors import RuleError, TtnnPerfError, UsageError
-from pytest_ttnn_perf.core.observation import Observation
+from pytest_ttnn_perf.core.observation import End, EndKind, Observation
 from pytest_ttnn_perf.core.settings import ProfilerKind
 from pytest_ttnn_perf.core.text import text_of
 from pytest_ttnn_perf.machine.environment import on_this_host
@@ -235,8 +235,8 @@ class Worker:
         if call.when != "teardown" and OUT_OF_MEMORY in item.stash:
             self._identify(item, report)
             why = item.stash[OUT_OF_MEMORY]
-            seen = observer_for(item).finish(raised=why)  # nothing more is asked of it
-            self._attach_observed(item, report, replace(seen, raised=None, out_of_memory=why))
+            seen = observer_for(item).finish(End(EndKind.OUT_OF_MEMORY, why))
+            self._attach_observed(item, report, seen)
             return report
         observer = item.stash.get(OBSERVER, None)
         in_worker = item.config.pluginmanager.has_plugin("ttnn_perf_assigned")
@@ -245,8 +245,8 @@ class Worker:
             report.sections.append(("ttnn-perf", hint))
         if call.when == "setup" and report.failed and measured:
             sweep = test_settings(item, self.settings).sweep
-            raised = f"in its setup: {_raised(call, report)}"
-            _attach(report, Observation(item.nodeid, raised=raised, sweep=sweep))
+            ended = End(EndKind.RAISED, f"in its setup: {_raised(call, report)}")
+            _attach(report, Observation(item.nodeid, ended=ended, sweep=sweep))
         if observer is not None and report.failed and error is not None:
             why_not = observer.instruments.explanation(text_of(error.value))
             report.sections += [("ttnn-perf: memory", why_not)] if why_not else []
@@ -286,7 +286,7 @@ class Worker:
 def checked(observer: Observer, raised: str | None = None) -> Observation:
     from pytest_ttnn_perf.measure.recorder import check_test
 
-    observation = observer.finish(raised=raised)
+    observation = observer.finish(None if raised is None else End(EndKind.RAISED, raised))
     helper_pccs = None if observer.helper_pccs is None else tuple(observer.helper_pccs)
     try:
         return check_test(

@@ -97,7 +97,7 @@ def write_benchmarks(run: Run, folder: Path) -> None:
     origin = _origin(run, os.environ, now=datetime.now(timezone.utc))
     for test, judged in run.tests.items():
         observation = judged.observation
-        if observation.raised is not None or observation.lost is not None:
+        if not observation.reached_end:
             continue
         benchmark = _benchmark(judged, observation.hardware or run.hardware, origin)
         if benchmark.measurements:

@@ -392,7 +392,7 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     parts += [f"{recorded} recorded only{which}"] if recorded else []
     ungated = (judged.observation for judged in tests if not judged.verdicts)
     # A point of a sweep that does not fit has its result.
-    asked = sum(1 for one in ungated if one.asked and one.out_of_memory is None)
+    asked = sum(1 for one in ungated if one.asked and not one.out_of_memory)
     parts += [f"{counted(asked, 'test')} without a gated number"] if asked else []
     parts += filter(None, [findings_count(tests)])
     return "; ".join(parts)

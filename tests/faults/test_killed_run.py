@@ -16,7 +16,7 @@ from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.errors import InputError
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Metric
-from pytest_ttnn_perf.core.observation import MetricObservation, Observation, Run
+from pytest_ttnn_perf.core.observation import End, EndKind, MetricObservation, Observation, Run
 from pytest_ttnn_perf.gate.record import Journal
 from tests.faults.refusals import assert_no_traceback
 from tests.harness.project import run_command
@@ -113,7 +113,7 @@ def journal(tmp_path: Path) -> Path:
     for name in ("a", "b\u2028", "c"):
         observed = MetricObservation(metric, (1.0, 2.0))
         observation = Observation(f"test_é.py::{name}", {metric.name: observed})
-        observation = replace(observation, raised="line 1\nline 2")
+        observation = replace(observation, ended=End(EndKind.RAISED, "line 1\nline 2"))
         journal.add(observation.test, encode(observation))
     text = journal.file.read_text()
     journal.close()

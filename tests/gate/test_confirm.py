@@ -12,6 +12,8 @@ from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, 
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import (
+    End,
+    EndKind,
     JudgedTest,
     MetricObservation,
     Observation,
@@ -123,8 +125,12 @@ def test_a_gain_beside_a_suspect_is_measured_along_with_it() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"raised": "ValueError"}, {"problems": ("twice",)}, {"unconfirmed": "gone"}],
-    ids=lambda change: next(iter(change)),
+    [
+        {"ended": End(EndKind.RAISED, "ValueError")},
+        {"problems": ("twice",)},
+        {"ended": End(EndKind.UNCONFIRMED, "gone")},
+    ],
+    ids=["raised", "problem", "unconfirmed"],
 )
 def test_a_test_that_went_wrong_is_not_measured_again(change: dict[str, Any]) -> None:
     assert questions(replace(MIXED, **change)) == [set()] * 4
@@ -140,7 +146,7 @@ def measured_as(**definition: Any) -> Observation:
     ("again", "why"),
     [
         (
-            replace(observed(slow=100), raised="RuntimeError: no device"),
+            replace(observed(slow=100), ended=End(EndKind.RAISED, "RuntimeError: no device")),
             "the test raised RuntimeError: no device",
         ),
         (replace(observed(slow=100), problems=("t: measured twice",)), "t: measured twice"),
@@ -163,11 +169,11 @@ def measured_as(**definition: Any) -> Observation:
 )
 def test_a_pass_that_goes_wrong_confirms_nothing(again: Observation, why: str) -> None:
     run = confirmed(observed(slow=120, same=100), ["slow"], again, number=2)
-    assert run.unconfirmed == f"confirm pass 2: {why}"
+    assert run.ended == End(EndKind.UNCONFIRMED, f"confirm pass 2: {why}")
     assert passes_of(run, "slow") == [[]]  # nothing of it can be stored
     verdict = verdict_on(run, "slow")
     assert (verdict.outcome, verdict.reason) == (Outcome.NO_DATA, Reason.NOT_CONFIRMED)
-    assert verdict.detail == run.unconfirmed
+    assert verdict.detail == run.ended.text
     assert verdict_on(run, "same").outcome is Outcome.WITHIN
 
 

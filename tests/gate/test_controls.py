@@ -11,6 +11,8 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import (
+    End,
+    EndKind,
     JudgedTest,
     MetricObservation,
     Observation,
@@ -87,8 +89,8 @@ def test_three_are_worth_any_time_and_more_take_no_longer_than_the_suspects() ->
         judged(outcome=Outcome.IMPROVED),
         judged(outcome=Outcome.TOO_NOISY),
         judged(problems=("measured twice",)),
-        judged(raised="ValueError"),
-        judged(unconfirmed="gone"),
+        judged(ended=End(EndKind.RAISED, "ValueError")),
+        judged(ended=End(EndKind.UNCONFIRMED, "gone")),
         JudgedTest(Observation("t.py::t"), (Verdict(WALL, Outcome.NO_BASELINE, Reason.NEW_TEST),)),
     ],
     ids=["source", "slower", "faster", "noisy", "problem", "raised", "unconfirmed", "new"],

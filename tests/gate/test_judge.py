@@ -11,6 +11,8 @@ from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, 
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import (
     NO_LIMITS,
+    End,
+    EndKind,
     JudgedTest,
     Limits,
     MetricObservation,
@@ -58,7 +60,9 @@ def outcomes(desk: Desk, *tests: JudgedTest, refuted: bool = False) -> dict[str,
 
 def test_verdicts_follow_from_all_measurements_of_a_record(desk: Desk) -> None:
     observed = MetricObservation(LATENCY, (11.0,) * 10, ((),))
-    lost = Observation("t.py::unconfirmed", {"latency": observed}, unconfirmed="pass 1: gone")
+    lost = Observation(
+        "t.py::unconfirmed", {"latency": observed}, ended=End(EndKind.UNCONFIRMED, "pass 1: gone")
+    )
     found = outcomes(
         desk,
         seen("t.py::confirmed", 1.5, 1.2, 1.2, machine=(0, 0, 0)),

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.core.observation import MetricObservation, Observation
+from pytest_ttnn_perf.core.observation import End, EndKind, MetricObservation, Observation
 from pytest_ttnn_perf.core.ops import OpGroups
 from pytest_ttnn_perf.gate.judging import with_device
 from pytest_ttnn_perf.plugin import workers as workers_module
@@ -94,7 +94,10 @@ def loss(*tests: str) -> Message:
 @pytest.mark.parametrize(
     ("observed", "why"),
     [
-        (encode(told(raised="ValueError: no")), "the test raised ValueError: no"),
+        (
+            encode(told(ended=End(EndKind.RAISED, "ValueError: no"))),
+            "the test raised ValueError: no",
+        ),
         ([], "the document: expected an object, found a list of 0"),
     ],
     ids=["raised", "damaged"],

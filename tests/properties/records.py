@@ -21,6 +21,8 @@ from pytest_ttnn_perf.core.hardware import Environment, Hardware
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import (
     Coverage,
+    End,
+    EndKind,
     JudgedTest,
     Limits,
     Location,
@@ -169,9 +171,7 @@ def observations(draw: DrawFn, test: str, *, with_hardware: bool) -> Observation
         problems=tuple(draw(st.lists(TEXTS, max_size=2))),
         attached=tuple(draw(st.lists(TEXTS, max_size=2))),
         location=draw(st.none() | LOCATIONS),
-        raised=draw(st.none() | SAID),
-        lost=draw(st.none() | SAID),
-        unconfirmed=draw(st.none() | SAID),
+        ended=draw(st.none() | st.builds(End, st.sampled_from(EndKind), SAID)),
         dropped=draw(st.booleans()),
         left_out=tuple(draw(st.lists(st.sampled_from(Source), max_size=2))),
         bottleneck=draw(st.none() | SAID),

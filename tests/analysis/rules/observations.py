@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.core.finding import Subject
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, MetricObservation, Observation
+from pytest_ttnn_perf.core.observation import (
+    NO_LIMITS,
+    End,
+    EndKind,
+    Limits,
+    MetricObservation,
+    Observation,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,7 +70,7 @@ def measured(
         hardware=hardware,
         environment=environment or {},
         dropped=dropped,
-        raised=raised,
+        ended=None if raised is None else End(EndKind.RAISED, raised),
     )
     return Subject(observation=observation, facts=facts or {})
 
