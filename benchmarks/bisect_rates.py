@@ -31,7 +31,6 @@ from pytest_ttnn_perf.machine.repository import Commit
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytest_ttnn_perf.experiments.bisect import Found
     from pytest_ttnn_perf.experiments.paired import Round
 
 TEST: Final = "test_model.py::test_model"
@@ -95,7 +94,7 @@ class World:
         yield turns
         self.processes += turns.before.completed + turns.after.completed
 
-    def outcome(self, found: Found) -> str:
+    def outcome(self, found: Hunt) -> str:
         """Return whether a search has found what there is to find, or something else."""
         places = {self.ids.index(commit.id) for commit in found.suspects}
         if found.end not in {End.FOUND, End.RANGE}:
@@ -119,7 +118,9 @@ def search(machine: Machine, broken: int, seed: str) -> tuple[str, World]:
         frozenset(chance.sample(others, broken)),
     )
     asked = Experiment(("bisect",), [], MAX_ROUNDS, Path(), Settings(), lambda *_: None)
-    return world.outcome(Hunt(good, history, asked, world.turns).run()), world
+    hunt = Hunt(good, history, asked, world.turns)
+    hunt.run()
+    return world.outcome(hunt), world
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -35,7 +35,6 @@ from pytest_ttnn_perf.cli.common import (
 from pytest_ttnn_perf.cli.records import Gate
 from pytest_ttnn_perf.core.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf.core.files import check_writable, read_text, write_text
-from pytest_ttnn_perf.core.finding import Input
 from pytest_ttnn_perf.core.observation import JudgedTest, Observation, Run
 from pytest_ttnn_perf.core.settings import (
     INSTALL,
@@ -45,16 +44,12 @@ from pytest_ttnn_perf.core.settings import (
     with_environment,
 )
 from pytest_ttnn_perf.core.text import counted, inert_lines
-from pytest_ttnn_perf.experiments.journal import journals_of
 from pytest_ttnn_perf.gate.store import BaselineStore
 from pytest_ttnn_perf.history.page import (
     USUAL_RUNS,
-    CaptureSearch,
     PageSource,
     is_of,
-    is_report_folder,
     page_of,
-    visualizer_command,
     with_captures,
     with_own_runs,
     write_page,
@@ -503,7 +498,6 @@ class _CaptureTest(NamedTuple):
 
     judged: JudgedTest
     table: OpTable | None
-    command: str
     problem: str | None
 
 
@@ -523,11 +517,8 @@ def _capture_test(
         findings=found.findings,
         bottleneck=found.bottleneck,
     )
-    databases = [source.file for source in capture.sources if source.input is Input.REPORT]
-    folders = (file if file.is_dir() else file.parent for file in databases)
-    command = next((visualizer_command(str(f)) for f in folders if is_report_folder(f)), "")
     problem = why_invalid(table, name) if table else None
-    return _CaptureTest(JudgedTest(observation), table, command, problem)
+    return _CaptureTest(JudgedTest(observation), table, problem)
 
 
 def _source(
@@ -546,7 +537,6 @@ def _source(
     ]
     own = {each.judged.observation.test: each for each in alone}
     run = replace(run, tests={**run.tests, **{name: each.judged for name, each in own.items()}})
-    journals, unread = journals_of(settings.artifacts, here)
     wrong = sum(any(finding.fails for finding in each.judged.findings) for each in alone)
     end = f"errors of the checklist in {wrong}" if wrong else "no errors"
     words = () if options.baselines is None else ("--ttnn-perf-baselines", str(options.baselines))
@@ -556,16 +546,11 @@ def _source(
         gate.store,
         _history(records, settings, options),
         tables={name: each.table for name, each in own.items() if each.table is not None},
-        report_folders={name: each.command for name, each in own.items() if each.command},
         headline=None if records else f"{counted(len(alone), 'capture')}, {end}",
-        journals=journals,
-        notes=(
-            *(f"no times of ops: {each.problem}" for each in alone if each.problem),
-            *unread,
-        ),
+        notes=tuple(f"no times of ops: {each.problem}" for each in alone if each.problem),
     )
-    given = tuple(each.table for each in captures if each.table is not None)
-    return with_captures(source, CaptureSearch(here, settings.artifacts, given=given), here)
+    given = [each.table for each in captures if each.table is not None]
+    return with_captures(source, here, given)
 
 
 def _history(

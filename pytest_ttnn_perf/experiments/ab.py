@@ -289,9 +289,8 @@ def compare_with(
     try:
         with hold_machine(root, asked), temporary_checkout(root, commit.id) as other:
             here, there = Move(root, root, cwd), Move(root, other, cwd)
-            after = Version(WORKING_TREE, "working-tree", here, other, asked, chooses=True)
-            before = Version(ref, "ref", there, root, asked)
-            turns: InTurns = Turns(before, after, asked.rounds, asked.progress)
+            after = Version(WORKING_TREE, here, other, asked, chooses=True)
+            turns: InTurns = Turns(Version(ref, there, root, asked), after)
             stopped = run_rounds(turns, asked.rounds, lambda n: _look(asked, turns, n), check)
             return _with_rounds(result, turns, stopped)
     except KeyboardInterrupt:

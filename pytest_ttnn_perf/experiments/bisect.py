@@ -9,12 +9,11 @@ own effect, and would show a wrong turn.
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from enum import Enum
 from math import ceil, expm1, log1p, log2
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
@@ -86,33 +85,24 @@ class What(Enum):
     UNDECIDED = "undecided"
 
 
-class Step(Struct, frozen=True):
-    """A commit compared with the good one; ``why`` it was skipped.
-
-    ``change``, ``low`` and ``high`` are fractions, plus is worse; None where nothing was measured.
-    """
+class Step(NamedTuple):
+    """A commit compared with the good one; ``why`` it was skipped."""
 
     commit: str
     what: What
-    change: float | None = None
-    low: float | None = None
-    high: float | None = None
-    rounds: int = 0
+    found: Interval | None = None
     why: str | None = None
 
 
-class FollowedMetric(Struct, frozen=True):
-    """The metric that is slower, and all slower tests.
+class FollowedMetric(NamedTuple):
+    """The metric that is slower, how much, and all slower tests.
 
     ``is_rate``: of which more is better; its changes are those of a time all the same.
     """
 
     test: str
     metric: str
-    change: float
-    low: float
-    high: float
-    rounds: int
+    found: Interval
     tests: tuple[str, ...]
     is_rate: bool = False
 
@@ -126,27 +116,6 @@ class End(Enum):
     NOT_SLOWER = "not slower"
     NOT_KNOWN = "not known"
     INTERRUPTED = "interrupted"
-
-
-class Found(Struct, frozen=True):
-    """The result: one of ``suspects`` made it slower, ``before`` precedes them.
-
-    ``effects`` compares the last of them with ``before``, or the bad commit with the good one.
-    """
-
-    end: End
-    good: Commit
-    history: Sequence[Commit]
-    suspects: tuple[Commit, ...]
-    before: Commit
-    followed: FollowedMetric | None = None
-    steps: tuple[Step, ...] = ()
-    effects: tuple[Comparison, ...] = ()
-    why: str | None = None
-
-    @property
-    def bad(self) -> Commit:
-        return self.history[-1]
 
 
 def bisect(
@@ -168,6 +137,10 @@ def bisect(
     def report(text: str, _: bool) -> None:  # noqa: FBT001 (as that of all progress)
         asked.progress(f"{hunt.status}: {text}", False)  # noqa: FBT003
 
+    quiet = replace(asked, progress=report)
+
+    quiet = replace(asked, progress=report)
+
     @contextmanager
     def open_turns(one: Commit, two: Commit, tests: Sequence[str] | None) -> Iterator[InTurns]:
         with ExitStack() as own:
@@ -179,23 +152,19 @@ def bisect(
             )
             before, after = (Move(root, tree, cwd) for tree in trees)
             yield Turns(
-                Version(one.short, "before", before, root, asked, tests=tests),
-                Version(two.short, "after", after, root, asked, tests=tests, chooses=True),
-                asked.rounds,
-                report,
+                Version(one.short, before, root, quiet, tests=tests),
+                Version(two.short, after, root, quiet, tests=tests, chooses=True),
             )
 
     hunt = Hunt(first, history, asked, open_turns, metric)
-    try:
-        with hold_machine(root, asked), temporary_checkout(root, first.id) as good_tree:
-            found = hunt.run()
-    except KeyboardInterrupt:
-        found = hunt.found(End.INTERRUPTED)
+    tree = temporary_checkout(root, first.id)
+    with suppress(KeyboardInterrupt), hold_machine(root, asked), tree as good_tree:
+        hunt.run()
     given = ("--metric", metric) if metric is not None else ()
     rounds = ("--rounds", str(asked.rounds)) if asked.rounds != MAX_ROUNDS else ()
     same = (word for folder in asked.shared for word in ("--same", folder))
-    text = bisect_listing(found, (*given, *rounds, *same, *asked.argv)).text(shape)
-    ended = found.end
+    text = bisect_listing(hunt, (*given, *rounds, *same, *asked.argv)).text(shape)
+    ended = hunt.end
     return Result(text, failed=ended is End.NOT_SLOWER, inconclusive=ended is not End.FOUND)
 
 
@@ -236,7 +205,11 @@ class _StoppedError(Exception):
 
 
 class Hunt:
-    """A search, and what it has measured so far."""
+    """A search, and what it has measured so far.
+
+    One of ``suspects`` made it slower, ``before`` precedes them. ``effects`` compares the last of
+    them with ``before``, or the bad commit with the good one.
+    """
 
     def __init__(
         self,
@@ -251,6 +224,8 @@ class Hunt:
         self.search = Search([each.id for each in history])
         self.followed: FollowedMetric | None = None
         self.steps: list[Step] = []
+        self.effects: Sequence[Comparison] = ()
+        self.end, self.why = End.INTERRUPTED, ""
         self._by_id = {each.id: each for each in history}
         self._start_s = time.monotonic()
 
@@ -260,11 +235,18 @@ class Hunt:
 
         All slow commits say how much that is: the first estimate was often lucky.
         """
-        slow = [step for step in self.steps if step.what is What.SLOW]
-        known = [each for each in (self.followed, *slow) if each is not None]
+        slow = [step.found for step in self.steps if step.what is What.SLOW]
+        known = [each for each in (self.followed and self.followed.found, *slow) if each]
         rounds = sum(each.rounds for each in known)
-        total = sum(each.rounds * log1p(each.change or 0.0) for each in known)
-        return expm1(total / rounds / 2)
+        return expm1(sum(each.rounds * log1p(each.change) for each in known) / rounds / 2)
+
+    @property
+    def bad(self) -> Commit:
+        return self.history[-1]
+
+    @property
+    def suspects(self) -> tuple[Commit, ...]:
+        return tuple(self._by_id[commit] for commit in self.search.suspects)
 
     @property
     def status(self) -> str:
@@ -273,7 +255,7 @@ class Hunt:
         text = f"{counted(left, 'commit')} left, about {to_measure} to measure"
         if not to_measure:
             text = "1 commit left, to compare with the one before it"
-        measured = sum(step.rounds > 0 for step in self.steps) + (self.followed is not None)
+        measured = sum(bool(step.found) for step in self.steps) + (self.followed is not None)
         if not measured:
             return text
         each_s = (time.monotonic() - self._start_s) / measured
@@ -284,24 +266,23 @@ class Hunt:
         fast = self.search.fast
         return self.good if fast < 0 else self.history[fast]
 
-    def found(self, end: End, effects: Sequence[Comparison] = (), why: str | None = None) -> Found:
-        suspects = tuple(self._by_id[commit] for commit in self.search.suspects)
-        seen = (self.followed, tuple(self.steps), tuple(effects))
-        return Found(end, self.good, self.history, suspects, self.before, *seen, why)
-
-    def run(self) -> Found:
+    def run(self) -> None:
         try:
-            effects = self._verify()
+            effects: Sequence[Comparison] = self._verify()
             if self.followed is None:
                 known = not undecided_tests(effects)
-                return self.found(End.NOT_SLOWER if known else End.NOT_KNOWN, effects)
-            while (commit := self.search.next()) is not None:
-                self._try(self._by_id[commit], self.followed)
-            return self._confirm(effects, self.followed)
+                self.end = End.NOT_SLOWER if known else End.NOT_KNOWN
+            else:
+                while (commit := self.search.next()) is not None:
+                    self._try(self._by_id[commit], self.followed)
+                self.end, effects = self._confirm(effects, self.followed)
+            self.effects = effects
         except _StoppedError as stopped:
-            return self.found(End.INTERRUPTED, why=str(stopped))
+            self.why = str(stopped)
 
-    def _confirm(self, effects: Sequence[Comparison], followed: FollowedMetric) -> Found:
+    def _confirm(
+        self, effects: Sequence[Comparison], followed: FollowedMetric
+    ) -> tuple[End, Sequence[Comparison]]:
         """Compare the first slow commit with the one before it."""
         if len(self.history) > 1:
             after = self.history[self.search.slow]
@@ -310,12 +291,11 @@ class Hunt:
                 return undecided_tests(self._compare(turns))
 
             effects = self._compare(self._measure(self.before, after, followed.tests, look))
-        if len(self.search.suspects) > 1:
-            return self.found(End.RANGE, effects)
-        confirmed = any(
-            each.outcome is Outcome.REGRESSED and _is_of(each, followed) for each in effects
-        )
-        return self.found(End.FOUND if confirmed else End.NOT_CONFIRMED, effects)
+        if len(self.suspects) > 1:
+            return End.RANGE, effects
+        slower = (each for each in effects if each.outcome is Outcome.REGRESSED)
+        is_confirmed = any(_is_of(each, followed) for each in slower)
+        return End.FOUND if is_confirmed else End.NOT_CONFIRMED, effects
 
     def _verify(self) -> list[Comparison]:
         def look(turns: InTurns) -> tuple[str, ...]:
@@ -323,11 +303,12 @@ class Hunt:
             slower = _slower(compared)
             if not slower:
                 return undecided_tests(compared)
-            found = self._followed(turns, slower)
+            followed = self._followed(turns, slower)
+            found = followed.found
             is_precise = log1p(found.low) > (1 - _PRECISE) * log1p(found.change)
-            return () if is_precise else found.tests
+            return () if is_precise else followed.tests
 
-        good, bad = self.good.short, self.history[-1]
+        good, bad = self.good.short, self.bad
         turns = self._measure(self.good, bad, None, look)
         compared = self._compare(turns)
         troubles = troubles_of({bad.short: turns.after, good: turns.before})
@@ -343,7 +324,7 @@ class Hunt:
         slower = _slower(compared)
         if slower:
             self.followed = followed = self._followed(turns, slower)
-            text = f"{followed.test} {followed.metric} {_numbers(followed, followed)}"
+            text = f"{followed.test} {followed.metric} {_numbers(followed.found, followed)}"
             self.asked.print_line(f"{bad.short} is slower than {good}: {text}")
         return compared
 
@@ -351,7 +332,7 @@ class Hunt:
         metric = slower[0].verdict.metric
         tests = tuple(dict.fromkeys(each.test for each in slower))
         interval, is_rate = self._interval(turns, slower[0]), metric.better is Better.HIGHER
-        return FollowedMetric(slower[0].test, metric.name, *interval, tests, is_rate=is_rate)
+        return FollowedMetric(slower[0].test, metric.name, interval, tests, is_rate)
 
     def _interval(self, turns: InTurns, compared: Comparison) -> Interval:
         sides = (side.good()[compared.test] for side in (turns.before, turns.after))
@@ -373,7 +354,7 @@ class Hunt:
             step = Step(commit.id, What.SKIPPED, why=why.removeprefix(f"{commit.short}: "))
         self.search.results[commit.id] = step.what
         self.steps.append(step)
-        text = step.why if step.what is What.SKIPPED else _numbers(step, followed)
+        text = _numbers(step.found, followed) if step.found else step.why
         self.asked.print_line(f"{step.what.value} {commit.short} {commit.subject}: {text}")
         self.asked.print_line(self.status)
 
@@ -390,7 +371,7 @@ class Hunt:
         found, threshold = self._interval(turns, compared), self.threshold
         what = What.SLOW if found.low > threshold else What.UNDECIDED
         what = What.FAST if found.high < threshold else what
-        return Step(commit.id, what, *found)
+        return Step(commit.id, what, found)
 
     def _measure(
         self,
@@ -431,53 +412,52 @@ def _is_of(compared: Comparison, followed: FollowedMetric) -> bool:
     return (compared.test, compared.verdict.metric.name) == (followed.test, followed.metric)
 
 
-def bisect_listing(found: Found, words: Sequence[str]) -> Listing:
+def bisect_listing(hunt: Hunt, words: Sequence[str]) -> Listing:
     """Lay out a search; ``words`` are the arguments after the commits."""
-    steps = {step.commit: step for step in found.steps}
-    rows = [(d, steps[d.id]) for d in found.history if d.id in steps]
-    is_known = found.end in {End.FOUND, End.RANGE, End.NOT_CONFIRMED}
-    first = found.suspects[-1] if is_known else None
-    followed = found.followed
+    steps = {step.commit: step for step in hunt.steps}
+    rows = [(d, steps[d.id]) for d in hunt.history if d.id in steps]
+    is_known = hunt.end in {End.FOUND, End.RANGE, End.NOT_CONFIRMED}
+    first = hunt.suspects[-1] if is_known else None
+    followed = hunt.followed
     columns = _columns(followed)
     document = {
-        "outcome": found.end.value,
-        "good": commit_object(found.good),
-        "bad": commit_object(found.bad),
-        "commits": len(found.history),
+        "outcome": hunt.end.value,
+        "good": commit_object(hunt.good),
+        "bad": commit_object(hunt.bad),
+        "commits": len(hunt.history),
         "commit": first and {**commit_object(first), "date": first.date,
                              "merge": len(first.parents) > 1},
-        "before": commit_object(found.before) if is_known else None,
-        "suspects": [commit.id for commit in found.suspects],
+        "before": commit_object(hunt.before) if is_known else None,
+        "suspects": [commit.id for commit in hunt.suspects],
         "test": followed and followed.test,
         "metric": followed and followed.metric,
-        "slowdown": followed and {"change": followed.change, "low": followed.low,
-                                  "high": followed.high, "rounds": followed.rounds},
+        "slowdown": followed and followed.found._asdict(),
         "effects": [
             {name: each[name] for name in _EFFECT}
-            for each in ab_columns(found.before.short).objects(found.effects)
+            for each in ab_columns(hunt.before.short).objects(hunt.effects)
         ],
         "steps": columns.objects(rows),
-        "stopped": found.why,
-        "resume": _resume(found, words) if found.end is End.INTERRUPTED and followed else None,
+        "stopped": hunt.why or None,
+        "resume": _resume(hunt, words) if hunt.end is End.INTERRUPTED and followed else None,
     }  # fmt: skip
     lines: list[Block] = [
-        f"good: {commit_text(found.good)}",
-        f"bad: {commit_text(found.bad)}, {counted(len(found.history), 'commit')} later",
+        f"good: {commit_text(hunt.good)}",
+        f"bad: {commit_text(hunt.bad)}, {counted(len(hunt.history), 'commit')} later",
     ]
     if followed is not None:
-        numbers = _numbers(followed, followed)
+        numbers = _numbers(followed.found, followed)
         lines.append(f"followed: {followed.test} {followed.metric}, {numbers}")
     lines.append("")
     if rows:
         lines += [*columns.table(rows), ""]
         lines += [f"skipped {d.short}: {s.why}" for d, s in rows if s.why is not None]
-    lines += _conclusion(found, words)
+    lines += _conclusion(hunt, words)
     return Listing(tuple(lines), document, columns.names, columns.rows(rows))
 
 
-def _resume(found: Found, words: Sequence[str]) -> str:
+def _resume(hunt: Hunt, words: Sequence[str]) -> str:
     """Return the command that searches among the commits that are left."""
-    ends = (found.before.short, found.suspects[-1].short)
+    ends = (hunt.before.short, hunt.suspects[-1].short)
     return command_line("ttnn-perf", "bisect", *ends, *words)
 
 
@@ -485,72 +465,77 @@ def _columns(followed: FollowedMetric | None) -> Columns[tuple[Commit, Step]]:
     return Columns(
         Column("commit", lambda r: r[0].id, "commit", lambda r: r[0].short),
         Column("date", lambda r: r[0].date, "date", lambda r: r[0].date[:10], fit=DROPPED[2]),
-        Column("change", lambda r: r[1].change, "change",
-               lambda r: _as_read(r[1].change, followed), right=True),
-        Column("low", lambda r: r[1].low, "interval",
-               lambda r: _interval(r[1], followed), right=True, fit=DROPPED[3]),
-        Column("high", lambda r: r[1].high),
-        Column("rounds", lambda r: r[1].rounds, "rounds", right=True, fit=DROPPED[1]),
+        Column("change", lambda r: r[1].found and r[1].found.change, "change",
+               lambda r: _change(r[1].found, followed), right=True),
+        Column("low", lambda r: r[1].found and r[1].found.low, "interval",
+               lambda r: _interval(r[1].found, followed), right=True, fit=DROPPED[3]),
+        Column("high", lambda r: r[1].found and r[1].found.high),
+        Column("rounds", lambda r: r[1].found.rounds if r[1].found else 0, "rounds", right=True,
+               fit=DROPPED[1]),
         Column("what", lambda r: r[1].what.value, "it is"),
         Column("subject", lambda r: r[0].subject, "subject", fit=Fit(least=16)),
         Column("why", lambda r: r[1].why),
     )  # fmt: skip
 
 
-def _numbers(found: Step | FollowedMetric, followed: FollowedMetric) -> str:
+def _numbers(found: Interval, followed: FollowedMetric) -> str:
     rounds = counted(found.rounds, "round")
-    return f"{_as_read(found.change, followed)} ({_interval(found, followed)}, {rounds})"
+    return f"{_change(found, followed)} ({_interval(found, followed)}, {rounds})"
 
 
-def _interval(found: Step | FollowedMetric, followed: FollowedMetric | None) -> str:
-    if found.low is None:
+def _change(found: Interval | None, followed: FollowedMetric | None) -> str:
+    return _as_read(found.change, followed) if found else "-"
+
+
+def _interval(found: Interval | None, followed: FollowedMetric | None) -> str:
+    if found is None:
         return "-"
     ends = _as_read(found.low, followed), _as_read(found.high, followed)
     return " to ".join(reversed(ends) if followed and followed.is_rate else ends)
 
 
-def _as_read(change: float | None, followed: FollowedMetric | None) -> str:
+def _as_read(change: float, followed: FollowedMetric | None) -> str:
     """Format a change as read from two values: minus is lower."""
     is_rate = followed is not None and followed.is_rate
-    return format_change(-change / (1 + change) if is_rate and change is not None else change)
+    return format_change(-change / (1 + change) if is_rate else change)
 
 
-def _conclusion(found: Found, words: Sequence[str]) -> Iterator[str]:
-    first, last = found.suspects[0], found.suspects[-1]
-    match found.end:
+def _conclusion(hunt: Hunt, words: Sequence[str]) -> Iterator[str]:
+    first, last = hunt.suspects[0], hunt.suspects[-1]
+    match hunt.end:
         case End.INTERRUPTED:
-            left = counted(len(found.suspects), "commit")
-            yield f"{found.why or 'interrupted'}: {left} left"
-            known = found.followed is not None
-            yield f"  go on with: {_resume(found, words)}" if known else "  nothing is known yet"
+            left = counted(len(hunt.suspects), "commit")
+            yield f"{hunt.why or 'interrupted'}: {left} left"
+            known = hunt.followed is not None
+            yield f"  go on with: {_resume(hunt, words)}" if known else "  nothing is known yet"
             return
         case End.NOT_SLOWER:
-            yield f"{found.bad.short} is not slower than {found.good.short}: nothing to look for"
+            yield f"{hunt.bad.short} is not slower than {hunt.good.short}: nothing to look for"
         case End.NOT_KNOWN:
-            yield f"it is not known whether {found.bad.short} is slower than {found.good.short}"
+            yield f"it is not known whether {hunt.bad.short} is slower than {hunt.good.short}"
             yield "  name fewer tests, or quiet the machine: both make rounds more precise"
         case End.FOUND:
             yield f"the first slow commit is {commit_text(last)}"
             yield f"  date: {last.date}"
         case End.NOT_CONFIRMED:
             yield f"half of the slowdown is there from {commit_text(last)} on"
-            yield f"  but it alone is not known to be slower than {found.before.short} before it:"
+            yield f"  but it alone is not known to be slower than {hunt.before.short} before it:"
             yield "  it may have come in small steps, or the search took a wrong turn"
         case End.RANGE:
-            count = len(found.suspects)
+            count = len(hunt.suspects)
             yield f"the first slow commit is one of {count}, {first.short} to {last.short}:"
             yield "  those between could not be determined, see above; their effect together:"
-    yield from _effects(found)
-    if found.end is End.FOUND and len(last.parents) > 1:
+    yield from _effects(hunt)
+    if hunt.end is End.FOUND and len(last.parents) > 1:
         one, two = (parent[:12] for parent in last.parents[:2])
         branch = f"ttnn-perf bisect $(git merge-base {one} {two}) {command_line(two, *words)}"
         yield f"  it is a merge; to look into its branch: {branch}"
 
 
-def _effects(found: Found) -> Iterator[str]:
-    ref = (found.good if found.end in {End.NOT_SLOWER, End.NOT_KNOWN} else found.before).short
-    is_found = found.end in {End.FOUND, End.RANGE}
-    for compared in found.effects:
+def _effects(hunt: Hunt) -> Iterator[str]:
+    ref = (hunt.good if hunt.end in {End.NOT_SLOWER, End.NOT_KNOWN} else hunt.before).short
+    is_found = hunt.end in {End.FOUND, End.RANGE}
+    for compared in hunt.effects:
         if is_found and compared.outcome is Outcome.WITHIN:
             continue
         yield f"  {compared.word} {compared.test}: {ab_sentence(compared, ref)}"

@@ -23,9 +23,7 @@ from pytest_ttnn_perf.experiments.paired import Seeing, fraction, noise_of
 from pytest_ttnn_perf.experiments.rounds import (
     Session,
     Sessions,
-    bar,
     baselines_of,
-    experiment_workers,
     time_left,
 )
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
@@ -53,7 +51,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.baseline import MetricBaseline
     from pytest_ttnn_perf.core.hardware import Hardware
-    from pytest_ttnn_perf.core.observation import Observation
+    from pytest_ttnn_perf.core.observation import Limits, Observation
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.experiments.rounds import Experiment
     from pytest_ttnn_perf.plugin.wire import Message
@@ -65,7 +63,8 @@ class MetricNoise(Struct, frozen=True):
     """One metric of one test, as fractions (0.05 = 5 %).
 
     ``false_alarms`` is a probability per run, ``caught`` the smallest regression that is caught in
-    80 % of runs; None with fewer than two sessions.
+    80 % of runs; None with fewer than two sessions. ``hides``: what noise alone reaches, where no
+    gate would pass for that.
     """
 
     test: str
@@ -74,8 +73,14 @@ class MetricNoise(Struct, frozen=True):
     within: float
     between: float | None
     limit: float
-    false_alarms: float | None
-    caught: float | None
+    false_alarms: float | None = None
+    caught: float | None = None
+    hides: float | None = None
+
+    @property
+    def why_too_noisy(self) -> str:
+        reach = f"{(self.hides or 0.0) * 100:.1f} %"
+        return f"{self.baseline.metric.name} is too noisy: noise alone reaches {reach}"
 
 
 def run_sessions(
@@ -112,44 +117,38 @@ def run_sessions(
 def calibrate_metrics(sessions: Sessions, *, confirm: int) -> Iterator[MetricNoise]:
     for test, seen in sessions.good().items():
         for name, baseline in baselines_of(seen).items():
-            if not baseline.metric.compared_by_ratio:
-                continue
-            noise = noise_of(baseline)
-            limit = band_of(baseline, seen[0].metrics[name].limits, policy=DEFAULT_POLICY).limit
-            rate = caught = None
-            if noise.between_sd is not None and noise.centre_sd is not None:
-                # An hour shows nothing of how nights differ: as the gate does, take the prior.
-                # The baseline is of one such night, and the run to judge of another.
-                on_wall = baseline.metric.source is Source.WALL
-                night = DEFAULT_POLICY.prior_wall if on_wall else DEFAULT_POLICY.prior_device
-                centre_sd = hypot(noise.centre_sd, night)
-                seeing = Seeing(limit, noise.between_sd, night, centre_sd, 1 + confirm)
-                rate = seeing.alarm_rate()
-                caught = fraction(seeing.smallest_caught())
-            yield MetricNoise(
-                test=test,
-                baseline=baseline,
-                centre=centre_of(baseline),
-                within=noise.within_sd,
-                between=noise.between_sd,
-                limit=fraction(limit),
-                false_alarms=rate,
-                caught=caught,
-            )
+            if baseline.metric.compared_by_ratio:
+                limits = seen[0].metrics[name].limits
+                yield _noise_of(test, baseline, limits, measurements=1 + confirm)
 
 
-def too_noisy(seen: list[Observation]) -> str | None:
-    """Return why a test could never pass against its sessions."""
-    for name, baseline in baselines_of(seen).items():
-        if baseline.metric.compared_by_ratio:
-            limits = seen[0].metrics[name].limits
-            noise = band_of(baseline, limits, policy=DEFAULT_POLICY).noise
-            # Of one run the gate takes the prior, but runs differ no less than its processes do.
-            between = noise_of(baseline).between_sd or 0.0
-            noise = max(noise, DEFAULT_POLICY.deviations * between)
-            if noise > log1p(max(DEFAULT_POLICY.too_noisy, limits.tolerance or 0.0)):
-                return f"{name} is too noisy: noise alone reaches {fraction(noise) * 100:.1f} %"
-    return None
+def _noise_of(
+    test: str, baseline: MetricBaseline, limits: Limits, *, measurements: int
+) -> MetricNoise:
+    policy, noise = DEFAULT_POLICY, noise_of(baseline)
+    band = band_of(baseline, limits, policy=policy)
+    # Of one run the gate takes the prior, but runs differ no less than its processes do.
+    reach = max(band.noise, policy.deviations * (noise.between_sd or 0.0))
+    most = log1p(max(policy.too_noisy, limits.tolerance or 0.0))
+    found = MetricNoise(
+        test,
+        baseline,
+        centre_of(baseline),
+        noise.within_sd,
+        noise.between_sd,
+        fraction(band.limit),
+        hides=fraction(reach) if reach > most else None,
+    )
+    if noise.between_sd is None or noise.centre_sd is None:
+        return found
+    # An hour shows nothing of how nights differ: as the gate does, take the prior. The baseline is
+    # of one such night, and the run to judge of another.
+    on_wall = baseline.metric.source is Source.WALL
+    night = policy.prior_wall if on_wall else policy.prior_device
+    centre_sd = hypot(noise.centre_sd, night)
+    seeing = Seeing(band.limit, noise.between_sd, night, centre_sd, measurements)
+    caught = fraction(seeing.smallest_caught())
+    return replace(found, false_alarms=seeing.alarm_rate(), caught=caught)
 
 
 #: A rate below this is told as below it: nobody could check a smaller one.
@@ -219,9 +218,7 @@ def calibrate(
     """
     settings, wanted = asked.settings, asked.rounds
     check_writable(settings.artifacts)
-    workers = experiment_workers(
-        asked.command[0], settings, asked.cwd, lambda: asked.argv, print_line=asked.print_line
-    )
+    workers = asked.workers(asked.cwd, lambda: asked.argv)
 
     def own_settings(collected: Message | None) -> Settings:
         """Return the settings as workers know them, with pytest's root."""
@@ -242,7 +239,7 @@ def calibrate(
         part = min((number - 1 + (done / of if of else 0.0)) / wanted, 1.0)
         tests = "" if of is None else f", test {done} of {of}"
         left = f", about {time_left(start_s, part)} left" if part else ""
-        asked.progress(f"{bar(part)} session {number} of {wanted}{tests}{left}", done == of)
+        asked.progress(f"session {number} of {wanted}{tests}{left}", done == of)
 
     with lease(settings, os.environ, asked.print_line):
         found = run_sessions(workers, wanted, begin, report)
@@ -251,18 +248,19 @@ def calibrate(
             "no test was measured: mark tests with @pytest.mark.ttnn_perf, or name others"
         )
     settings = own_settings(found.collected)
-    remarks, written = list(_remarks(found)), True
+    rows = list(calibrate_metrics(found, confirm=settings.confirm))
+    too_noisy = {row.test: row.why_too_noisy for row in reversed(rows) if row.hides is not None}
+    remarks, written = list(_remarks(found, too_noisy)), True
     if write:
         run = workers.folder.name
-        lines, written = _write_baselines(found, settings, asked.cwd, reason, run=run)
+        lines, written = _write_baselines(found, too_noisy, settings, asked.cwd, reason, run=run)
         remarks += lines
-    rows = list(calibrate_metrics(found, confirm=settings.confirm))
     listing = calibration_listing(rows, found.troubles, remarks=remarks)
     failed = bool(found.troubles or found.stopped) or not written
     return Result(listing.text(shape), failed=failed)
 
 
-def _remarks(found: Sessions) -> Iterator[str]:
+def _remarks(found: Sessions, too_noisy: Mapping[str, str]) -> Iterator[str]:
     good = found.good()
     tests = counted(len(good), "test")
     if found.stopped is None:
@@ -275,15 +273,20 @@ def _remarks(found: Sessions) -> Iterator[str]:
     if good:
         yield "all in one run: it is assumed that runs differ by 1.5 %, on a device by 0.5 %"
     for test, seen in good.items():
-        noisy = too_noisy(seen)
-        if noisy is not None:
-            yield f"no gate would pass {test}: {noisy}"
+        if test in too_noisy:
+            yield f"no gate would pass {test}: {too_noisy[test]}"
         if not baselines_of(seen):
             yield f"nothing to calibrate in {test}: what it records is not gated"
 
 
 def _write_baselines(
-    found: Sessions, settings: Settings, cwd: Path, reason: str | None, *, run: str
+    found: Sessions,
+    too_noisy: Mapping[str, str],
+    settings: Settings,
+    cwd: Path,
+    reason: str | None,
+    *,
+    run: str,
 ) -> tuple[list[str], bool]:
     environment = environment_of(cwd)
     store = BaselineStore(settings.baselines)
@@ -294,9 +297,9 @@ def _write_baselines(
         metrics = baselines_of(seen, run)
         if seen[0].node_id is not None:
             store.node_ids[seen[0].test] = seen[0].node_id
-        noisy = too_noisy(seen)
-        if noisy is not None:
-            refused.append(f"not written {test}: {noisy}; quiet the machine, or take more samples")
+        if test in too_noisy:
+            remedy = "quiet the machine, or take more samples"
+            refused.append(f"not written {test}: {too_noisy[test]}; {remedy}")
             continue
         hardware = seen[0].hardware or here
         worse = None if reason else _what_is_worse(seen, store.find(hardware, seen[0].test))

@@ -6,6 +6,7 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.hardware import Environment, first_difference
 from pytest_ttnn_perf.core.observation import Observation
@@ -15,7 +16,7 @@ from pytest_ttnn_perf.gate.judging import observed_change_by_op
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_ttnn_perf.core.hardware import Hardware, Scalar
+    from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.core.observation import MetricObservation, Run
 
@@ -98,20 +99,9 @@ def compare_runs(before: Run, after: Run) -> RunComparison:
     by_op: dict[str, str] = {}
     for test in dict.fromkeys([*before.tests, *after.tests]):
         first, second = (_observation(run, test) for run in (before, after))
-        hardware = _other_hardware(
-            first.hardware or before.hardware, second.hardware or after.hardware
-        )
-        differs = first_difference(first.setting, second.setting)
-        obstacle = hardware or (Difference(*differs) if differs else None)
-        for name in dict.fromkeys([*first.metrics, *second.metrics]):
-            then, now = (_reading(side.metrics.get(name)) for side in (first, second))
-            in_the_way = None
-            if then and now:
-                in_the_way = obstacle or _other_metric(then.metric, now.metric)
-            pairs.append(Pair(test, name, then, now, in_the_way))
-        if test in before.tests and hardware is None:
-            sentence = observed_change_by_op(first, second)
-            by_op |= {test: sentence} if sentence is not None else {}
+        pairs += pairs_of(first, second)
+        sentence = by_op_of(first, second)
+        by_op |= {test: sentence} if sentence is not None else {}
     environment = (
         Difference(name, then, now)
         for name in Environment.__struct_fields__
@@ -124,16 +114,36 @@ def compare_runs(before: Run, after: Run) -> RunComparison:
 
 
 def _observation(run: Run, test: str) -> Observation:
-    return run.tests[test].observation if test in run.tests else Observation(test)
+    if test not in run.tests:
+        return Observation(test)
+    seen = run.tests[test].observation
+    return replace(seen, hardware=seen.hardware or run.hardware)
+
+
+def pairs_of(first: Observation, second: Observation) -> list[Pair]:
+    """Join two observations of a test, metric by metric."""
+    differs = first_difference(first.setting, second.setting)
+    obstacle = _other_hardware(first, second) or (Difference(*differs) if differs else None)
+    pairs = []
+    for name in dict.fromkeys([*first.metrics, *second.metrics]):
+        then, now = (_reading(side.metrics.get(name)) for side in (first, second))
+        in_the_way = (obstacle or _other_metric(then.metric, now.metric)) if then and now else None
+        pairs.append(Pair(first.test, name, then, now, in_the_way))
+    return pairs
+
+
+def by_op_of(first: Observation, second: Observation) -> str | None:
+    return None if _other_hardware(first, second) else observed_change_by_op(first, second)
 
 
 def _reading(observed: MetricObservation | None) -> Reading | None:
     return None if observed is None else Reading(observed.metric, settled_value(observed))
 
 
-def _other_hardware(before: Hardware | None, after: Hardware | None) -> Difference | None:
+def _other_hardware(first: Observation, second: Observation) -> Difference | None:
+    before, after = first.hardware, second.hardware
     if before is None or after is None or before.key == after.key:
-        return None  # a run without hardware does not have this test
+        return None
     return Difference("hardware", before.key, after.key)
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping  # noqa: TC003  # read when a step is decoded
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import Mark, Omit, Value, decode, decode_format, encode
-from pytest_ttnn_perf.core.errors import InputError, UsageError
+from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.files import read_json, write_text
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, Metric, split_metric
 from pytest_ttnn_perf.core.text import counted
@@ -30,7 +30,6 @@ from pytest_ttnn_perf.report.tables import (
     Fit,
     Line,
     Listing,
-    display_unit,
     format_change,
     format_ns,
     format_value,
@@ -534,31 +533,6 @@ def journal_markdown(steps: Sequence[Step], ways: Sequence[Way]) -> str:
         remaining = "".join(f"- {prose(line)}\n" for line in _remaining(way))
         parts += [f"#### {code(way.test)}\n", f"{prose(title)}\n", rows, remaining]
     return "\n".join(parts)
-
-
-def journals_of(
-    artifacts: Path, folder: Path
-) -> tuple[tuple[dict[str, Any], ...], tuple[str, ...]]:
-    """Return the ways of all tests for a page, and its notes.
-
-    A record that cannot be read costs a page no more than these.
-    """
-    try:
-        steps, gone = steps_of_branch(folder, read_steps(artifacts))
-        return tuple(map(_page_journal, ways_of(steps, gone))), ()
-    except UsageError:  # no repository is here, so no step leads to it
-        return (), ()
-    except InputError as error:
-        return (), (f"no optimization steps: {error}",)
-
-
-def _page_journal(way: Way) -> dict[str, Any]:
-    unit, scale = display_unit(way.metric, way.first)
-    rows = zip(_PARTS.objects(way.parts), way.parts, strict=True)
-    steps = [{**members, "kept": part.leads} for members, part in rows]
-    about = _members(way, "test", "first", "now")
-    shown = {"metric": way.metric.name, "unit": unit, "scale": scale}
-    return {**about, **shown, "steps": steps, "remaining": [*_remaining(way)]}
 
 
 def _document(steps: Sequence[Step], ways: Sequence[Way]) -> dict[str, object]:

@@ -25,16 +25,14 @@ from pytest_ttnn_perf.core.errors import DecodeError, UsageError
 from pytest_ttnn_perf.core.metric import Better, representative
 from pytest_ttnn_perf.core.observation import (
     NO_LIMITS,
-    JudgedTest,
     Observation,
     Outcome,
     Reason,
-    Run,
     Verdict,
 )
 from pytest_ttnn_perf.core.settings import MIN_ROUNDS
 from pytest_ttnn_perf.core.text import counted
-from pytest_ttnn_perf.experiments.compare_runs import compare_runs
+from pytest_ttnn_perf.experiments.compare_runs import by_op_of, pairs_of
 from pytest_ttnn_perf.experiments.paired import Comparison, Plan, Round, judge_rounds
 from pytest_ttnn_perf.gate.judge import judge_test, session_of, with_parts_explaining
 from pytest_ttnn_perf.machine.processes import finds_modules_in, signals_interrupt
@@ -73,26 +71,38 @@ class Sessions(Struct):
         return {t: seen for t, seen in self.measured.items() if t not in self.troubles}
 
 
-def experiment_workers(
-    command: str,
-    settings: Settings,
-    cwd: Path,
-    argv: Callable[[], Sequence[str]],
-    *,
-    label: str = "",
-    print_line: Callable[[str], None],
-) -> Workers:
-    """Return workers that write into folders of their own."""
-    run = f"{command}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}{label}"
-    return Workers(
-        settings,
-        arguments=lambda folder: [
-            "-m", "pytest", "--ttnn-perf", "-o", f"cache_dir={folder / 'cache'}", *argv(),
-        ],
-        cwd=cwd,
-        folder=settings.artifacts.absolute() / "passes" / run,
-        print_line=print_line,
-    )  # fmt: skip
+class Experiment(Struct, frozen=True):
+    """The arguments of a command that measures versions in turns.
+
+    ``command`` are the words before pytest's ``argv``. ``progress`` is called with a line, and
+    whether something has just been measured. ``receipts``: it is recorded how times are taken.
+    """
+
+    command: tuple[str, ...]
+    argv: Sequence[str]
+    rounds: int
+    cwd: Path
+    settings: Settings
+    progress: Callable[[str, bool], None]
+    shared: tuple[str, ...] = ()
+    receipts: bool = False
+
+    def print_line(self, text: str) -> None:
+        self.progress(text, True)  # noqa: FBT003
+
+    def workers(self, cwd: Path, argv: Callable[[], Sequence[str]], label: str = "") -> Workers:
+        """Return workers that write into folders of their own."""
+        now = datetime.now(timezone.utc)
+        run = f"{self.command[0]}-{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}{label}"
+        return Workers(
+            self.settings,
+            arguments=lambda folder: [
+                "-m", "pytest", "--ttnn-perf", "-o", f"cache_dir={folder / 'cache'}", *argv(),
+            ],
+            cwd=cwd,
+            folder=self.settings.artifacts.absolute() / "passes" / run,
+            print_line=self.print_line,
+        )  # fmt: skip
 
 
 class Session:
@@ -173,9 +183,6 @@ class Session:
         for test in left:
             if measured is None or test in measured:
                 self._trouble(self._identity(test), "the test did not run")
-        if self._collected and self._done < len(self._collected["tests"]):
-            self._done = len(self._collected["tests"])
-            self._report_progress()
 
     def _collect(self, message: Message) -> None:
         if self.is_round and message["measured"] is None:
@@ -351,37 +358,16 @@ class Move(Struct, frozen=True):
         return moved
 
 
-class Experiment(Struct, frozen=True):
-    """The arguments of a command that measures versions in turns.
-
-    ``command`` are the words before pytest's ``argv``. ``progress`` is called with a line, and
-    whether something has just been measured. ``receipts``: it is recorded how times are taken.
-    """
-
-    command: tuple[str, ...]
-    argv: Sequence[str]
-    rounds: int
-    cwd: Path
-    settings: Settings
-    progress: Callable[[str, bool], None]
-    shared: tuple[str, ...] = ()
-    receipts: bool = False
-
-    def print_line(self, text: str) -> None:
-        self.progress(text, True)  # noqa: FBT003
-
-
 class Version:
     """A version that is measured, its workers, and its results so far.
 
     ``other`` is a folder whose code it must not run. ``tests`` are those to run at first; None for
-    all that are collected. The tests of the one that ``chooses`` run in both.
+    all that are collected. The later one ``chooses``: its tests run in both.
     """
 
-    def __init__(  # noqa: PLR0913 (two keywords)
+    def __init__(
         self,
         name: str,
-        label: str,
         move: Move,
         other: Path,
         asked: Experiment,
@@ -403,14 +389,7 @@ class Version:
             known = [] if given or self.rootdir is None else [f"--rootdir={self.rootdir}"]
             return (*known, *argv)
 
-        self.workers = experiment_workers(
-            asked.command[0],
-            asked.settings,
-            move.there,
-            arguments,
-            label=f"-{label}",
-            print_line=asked.print_line,
-        )
+        self.workers = asked.workers(move.there, arguments, "-after" if chooses else "-before")
         chosen = choose_profiler(asked.settings, os.environ)
         self.workers.profiler = restrict_to_passes(chosen, asked.settings, isolated=True).kind
         self.versions = ComparedVersions(move.tree, other, shared, receipts=asked.receipts)
@@ -461,12 +440,10 @@ class _TestRounds:
         self.test, self.before, self.after = test, before, after
         then, self.now = _merge_rounds(before), _merge_rounds(after)
         sides = (then.metrics, self.now.metrics)
-        runs = (Run(None, {test: JudgedTest(side)}) for side in (then, self.now))
-        comparison = compare_runs(*runs)
-        self.by_op = comparison.by_op.get(test)
+        self.by_op = by_op_of(then, self.now)
         self.gated = [
             pair
-            for pair in comparison.pairs
+            for pair in pairs_of(then, self.now)
             if any(side[pair.metric].gated for side in sides if pair.metric in side)
         ]
 
@@ -641,19 +618,8 @@ class StrayedError(UsageError):
         super().__init__("\n".join((*lines, *remedies)))
 
 
-#: Columns of the bar of a progress line, and the seconds from which minutes are told.
-_BAR: Final = 24
+#: From so many seconds on, minutes are told, and of minutes hours.
 _MINUTE_S: Final = 60
-
-
-def bar(fraction: float, *, width: int = _BAR) -> str:
-    """Return a bar that is filled as far.
-
-    >>> bar(0.25, width=8)
-    '[##------]'
-    """
-    filled = round(fraction * width)
-    return f"[{'#' * filled}{'-' * (width - filled)}]"
 
 
 def duration(seconds: float) -> str:
@@ -670,15 +636,10 @@ def time_left(start_s: float, part: float) -> str:
 
 
 class Turns:
-    """Measures two versions with the settings of the later one.
+    """Measures two versions with the settings of the later one."""
 
-    ``report`` is called with a line of progress, and whether a process has measured all its tests.
-    """
-
-    def __init__(
-        self, before: Version, after: Version, rounds: int, report: Callable[[str, bool], None]
-    ) -> None:
-        self._rounds, self._progress = rounds, report
+    def __init__(self, before: Version, after: Version) -> None:
+        self._rounds, self._progress = after.asked.rounds, after.asked.progress
         self._versions = before, after
         self.before, self.after = before.found, after.found
         self._start_s = time.monotonic()
@@ -747,5 +708,4 @@ class Turns:
         look = next(look for look in Plan(self._rounds).looks() if look >= number)
         tests = "" if of is None else f", test {done} of {of}"
         left = f", up to {time_left(self._start_s, part)} left" if part else ""
-        where = f"round {number}, look at {look}, {name}{tests}{left}"
-        self._progress(f"{bar(part, width=12)} {where}", done == of)
+        self._progress(f"round {number}, look at {look}, {name}{tests}{left}", done == of)

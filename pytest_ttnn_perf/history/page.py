@@ -17,20 +17,14 @@ from urllib.parse import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.ops.align import attribute_regions, group_ops
+from pytest_ttnn_perf.analysis.ops.align import attribute_regions
 from pytest_ttnn_perf.analysis.ops.names import op_and_function, op_name
-from pytest_ttnn_perf.analysis.ops.regions import (
-    middle_lanes,
-    middle_steps,
-    once_per_table,
-    regions_of,
-)
+from pytest_ttnn_perf.analysis.ops.regions import middle_steps, once_per_table, regions_of
 from pytest_ttnn_perf.analysis.ops.roofline import Bound, board_of_arch, group_rooflines
 from pytest_ttnn_perf.analysis.ops.timeline import Alignment, Clock, timeline_of, write_trace
-from pytest_ttnn_perf.analysis.readers.detect import DATABASE, OP_TABLES, kind_of, op_table_of
+from pytest_ttnn_perf.analysis.readers.detect import OP_TABLES, kind_of, op_table_of
 from pytest_ttnn_perf.analysis.readers.device_csv import gated_ops
 from pytest_ttnn_perf.analysis.show.attribution import waterfall_of
-from pytest_ttnn_perf.core.baseline import ops_path
 from pytest_ttnn_perf.core.errors import InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.finding import RuleOutcome
@@ -60,14 +54,13 @@ from pytest_ttnn_perf.report.findings import (
 from pytest_ttnn_perf.report.sentences import (
     ACCEPTED,
     accept_line,
-    command_line,
     heading,
     outcome_word,
     recorded_only,
     sentence,
     sweep_sentences,
 )
-from pytest_ttnn_perf.report.tables import display_unit, format_value, shown_path
+from pytest_ttnn_perf.report.tables import display_unit, format_value
 from pytest_ttnn_perf.report.terminal import (
     by_remedy,
     health_lines,
@@ -85,7 +78,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.finding import Finding, UnansweredRules
     from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.core.metric import Metric
-    from pytest_ttnn_perf.core.observation import JudgedTest, Observation, Verdict
+    from pytest_ttnn_perf.core.observation import JudgedTest, Verdict
     from pytest_ttnn_perf.core.ops import OpGroup, OpTable
     from pytest_ttnn_perf.gate.store import BaselineStore
     from pytest_ttnn_perf.gate.sweeps import Sweep
@@ -108,25 +101,21 @@ _COMMIT: Final = 12
 class PageSource(Struct, frozen=True):
     """A run as reported, with related captures and runs.
 
-    By the ids of tests, ``tables`` are captures, ``report_folders`` what ttnn-visualizer opens, and
-    ``traces`` links to traces. ``headline`` and ``notes`` stand for, and beside, those of the run.
+    By the ids of tests, ``tables`` are captures, and ``traces`` links to traces. ``headline`` and
+    ``notes`` stand for, and beside, those of the run.
     """
 
     report: CiReport
     store: BaselineStore
     history: RunHistory = RunHistory(())
     tables: Mapping[str, OpTable] = {}
-    report_folders: Mapping[str, str] = {}
     traces: Mapping[str, str] = {}
-    journals: tuple[dict[str, Any], ...] = ()
     headline: str | None = None
     notes: tuple[str, ...] = ()
 
 
-def write_page_of_run(
-    result: RunResult, journals: tuple[dict[str, Any], ...], notes: tuple[str, ...]
-) -> Path:
-    settings, cwd, report = result.context.settings, result.context.cwd, result.ci_report
+def write_page_of_run(result: RunResult) -> Path:
+    settings, report = result.context.settings, result.ci_report
     assert settings.html is not None
     assert report is not None, "a page is one of the reports"
     project, own = result.context.project, result.records[:1]
@@ -138,9 +127,8 @@ def write_page_of_run(
     except UsageError as error:  # such as a repository without a main branch
         history = RunHistory((), notes=(str(error),))
     history = with_own_runs(history, own, project)
-    source = PageSource(report, result.store, history, journals=journals, notes=notes)
-    search = CaptureSearch(cwd, settings.artifacts, settings.replay)
-    write_page(page_of(with_captures(source, search, cwd)), settings.html)
+    source = PageSource(report, result.store, history)
+    write_page(page_of(with_captures(source, result.context.cwd)), settings.html)
     return settings.html
 
 
@@ -184,7 +172,6 @@ def page_of(source: PageSource) -> Part:
         ],
         "trends": earlier.trends,
         "sweeps": [*map(_sweep, report.summary_options.sweeps)],
-        "journals": source.journals,
         "notes": [*_notes(source), *source.notes, *notes],
     }
 
@@ -219,9 +206,6 @@ def _notes(source: PageSource) -> Iterator[str]:
     yield from accept_line(tests, options.failed, options.rerun)
     yield from (line.text.strip() for line in health_lines(options.health))
     yield from (f"history: {line.strip()}" for line in history_lines(source.history))
-    metrics = (each for judged in tests for each in judged.observation.metrics.values())
-    if any(len(each.samples) > MOST_SAMPLES for each in metrics):
-        yield f"of more than {MOST_SAMPLES} samples, those at equal distances are drawn"
 
 
 # Tests: verdicts, numbers and findings.
@@ -265,7 +249,6 @@ def _tests(source: PageSource, earlier: EarlierRuns) -> tuple[list[Part], list[s
             "waterfalls": waterfalls,
             "regions": known,
             "timelines": [t for t in timelines if t["region"] in names],
-            "visualizer": source.report_folders.get(test, ""),
             "trace": source.traces.get(test, ""),
         }
         notes |= dict.fromkeys([*clocks, *problem])
@@ -582,10 +565,7 @@ def _regions(
         return
     arch = hardware.arch if hardware else table.arch if table else None
     cores = table.available_cores if table else None
-    known = list(regions_of_groups(observation.ops, arch, cores, most=most))
-    if table is not None:
-        own = {region["name"] for region in known}
-        known = [each for each in regions_of_table(table, most=most) if each["name"] in own]
+    known = regions_of_groups(observation.ops, arch, cores, most=most)
     lines = (observation.bottleneck or "").splitlines()
     for region in known:
         start = f"{region['name']}: " if region["name"] else ""
@@ -611,23 +591,10 @@ def regions_of_groups(
             yield {
                 "name": region,
                 "time_us": _us(sum(group.total_ns for group in groups)),
-                "calls": 1,
                 "ops": list(_page_ops(groups, arch, most=most)),
                 "roof": roof,
                 "bottleneck": "",
             }
-
-
-def regions_of_table(table: OpTable, *, most: int) -> list[Part]:
-    """Regions of a capture: the middle step on its slowest device."""
-    found: list[Part] = []
-    for region in regions_of(table).regions:
-        groups = group_ops(table, middle_lanes(table, region)).groups
-        named = tuple(replace(group, region=region.name) for group in groups)
-        ops = OpGroups(table.kernel_time, named)
-        pages = regions_of_groups(ops, table.arch, table.available_cores, most=most)
-        found += [{**page, "calls": len(region.steps)} for page in pages]
-    return found
 
 
 def _page_ops(groups: Sequence[OpGroup], arch: str | None, *, most: int) -> Iterator[Part]:
@@ -757,60 +724,41 @@ _MOST_FILES: Final = 50
 _gated: Final = once_per_table(gated_ops)
 
 
-class CaptureSearch(Struct):
-    """Finds the capture of a test among files; each is read once.
+def with_captures(source: PageSource, folder: Path, given: Sequence[OpTable] = ()) -> PageSource:
+    """Add the captures that tests attached in ``folder``, or that are ``given``.
 
-    ``folder`` is where tests ran. ``given`` are captures that were read already. ``skipped`` counts
-    tests that were not looked for, as too many files were read already.
+    Tests that failed come first: not all files are read.
     """
-
-    folder: Path
-    artifacts: Path
-    replay: Path | None = None
-    given: tuple[OpTable, ...] = ()
-    skipped: int = 0
+    report = source.report
     read: dict[Path, OpTable | None] = {}
-
-    def table_of(self, observation: Observation) -> OpTable | None:
-        ops = observation.ops
+    tables: dict[str, OpTable] = {}
+    skipped = 0
+    for judged in sorted(report.tests, key=lambda each: not report.failed(each)):
+        observation, ops = judged.observation, judged.observation.ops
         if ops is None or ops.kernel_time == CALLS:
-            return None
-        for table in self.given:
-            if is_of(ops, table):
-                return table
-        for file in self._files(observation):
-            if file not in self.read:
-                if len(self.read) >= _MOST_FILES:
-                    self.skipped += 1
-                    return None
-                try:
-                    has_ops = file.is_file() and kind_of(file) in OP_TABLES
-                    self.read[file] = op_table_of(file) if has_ops else None
-                except TtnnPerfError:  # gone or changed since: the timeline is all that is lost
-                    self.read[file] = None
-            found = self.read[file]
-            if found is not None and is_of(ops, found):
-                return found
+            continue
+        candidates = list(given)
+        for file in (folder / name for name in observation.attached):
+            if file not in read and len(read) >= _MOST_FILES:
+                skipped += 1
+                break
+            if file not in read:
+                read[file] = _table_of(file)
+            candidates += filter(None, [read[file]])
+        found = next((table for table in candidates if is_of(ops, table)), None)
+        tables |= {observation.test: found} if found is not None else {}
+    notes = source.notes
+    if skipped:
+        left = f"captures of {skipped} tests were not read, as there are too many"
+        notes = (*notes, f"timelines: {left}")
+    return replace(source, tables={**tables, **source.tables}, notes=notes)
+
+
+def _table_of(file: Path) -> OpTable | None:
+    try:
+        return op_table_of(file) if file.is_file() and kind_of(file) in OP_TABLES else None
+    except TtnnPerfError:  # gone or changed since: the timeline is all that is lost
         return None
-
-    def _files(self, observation: Observation) -> Iterator[Path]:
-        yield from (self.folder / name for name in observation.attached)
-        if self.replay is not None:
-            from pytest_ttnn_perf.analysis.readers.attach import recorded_files
-
-            for name in dict.fromkeys(filter(None, (observation.test, observation.node_id))):
-                yield from recorded_files(self.replay, name)
-
-    def report_folder(self, observation: Observation) -> Path | None:
-        attached = (self.folder / name for name in observation.attached)
-        folders = [file.parent for file in attached if file.name == DATABASE]
-        folders.append(self.artifacts / "reports" / ops_path(observation.test).with_suffix(""))
-        return next(filter(is_report_folder, folders), None)
-
-
-def is_report_folder(folder: Path) -> bool:
-    """Check that ttnn-visualizer can open a folder."""
-    return (folder / DATABASE).is_file() and (folder / "config.json").is_file()
 
 
 def is_of(ops: OpGroups, table: OpTable) -> bool:
@@ -823,37 +771,6 @@ def is_of(ops: OpGroups, table: OpTable) -> bool:
         return Counter((group.signature.op, group.count, group.total_ns) for group in ops.groups)
 
     return all(times(ops.of(region)) == times(whole.of(region)) for region in ops.regions)
-
-
-def with_captures(source: PageSource, search: CaptureSearch, cwd: Path) -> PageSource:
-    """Add the captures of tests that still exist.
-
-    Tests that failed come first: not all files are read.
-    """
-    report = source.report
-    tables: dict[str, OpTable] = {}
-    folders: dict[str, str] = {}
-    for judged in sorted(report.tests, key=lambda each: not report.failed(each)):
-        observation = judged.observation
-        table, folder = search.table_of(observation), search.report_folder(observation)
-        if table is not None:
-            tables[observation.test] = table
-        if folder is not None:
-            folders[observation.test] = visualizer_command(shown_path(folder, cwd))
-    notes = source.notes
-    if search.skipped:
-        left = f"captures of {search.skipped} tests were not read, as there are too many"
-        notes = (*notes, f"timelines: {left}")
-    return replace(
-        source,
-        tables={**tables, **source.tables},
-        report_folders={**folders, **source.report_folders},
-        notes=notes,
-    )
-
-
-def visualizer_command(folder: str) -> str:
-    return command_line("ttnn-visualizer", "--profiler-path", folder)
 
 
 def write_traces(

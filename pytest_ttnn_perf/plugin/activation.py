@@ -49,7 +49,6 @@ WINGS: Final = {
     "bottleneck": "pytest_ttnn_perf.analysis.checklist.bottleneck",
     "changes": "pytest_ttnn_perf.analysis.show.attribution",
     # A run has finished.
-    "journal": "pytest_ttnn_perf.experiments.journal",
     "page": "pytest_ttnn_perf.history.page",
     "database": "pytest_ttnn_perf.history.database",
 }

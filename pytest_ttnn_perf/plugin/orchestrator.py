@@ -595,10 +595,8 @@ def _with_page(result: RunResult) -> RunResult:
     """Write the page, if wanted; a failure costs no record."""
     if result.context.settings.html is None:
         return result
-    context = result.context
     try:
-        journals, notes = wings.journal.journals_of(context.settings.artifacts, context.project)
-        return replace(result, page=wings.page.write_page_of_run(result, journals, notes))
+        return replace(result, page=wings.page.write_page_of_run(result))
     except TtnnPerfError as error:
         result.errors.append(str(error))
         return result

@@ -101,12 +101,12 @@ def test_table_progress_on_a_terminal_and_words_for_pytest(project: Project) -> 
     assert shown.endswith("\r\x1b[2K"), "nothing of it stays"
     assert "\n" not in shown, "one line is rewritten"
     assert bars_in(shown.replace("\x1b[2K", "")) == [
-        "[------------------------] session 1 of 2, test 0 of 2",
-        "[######------------------] session 1 of 2, test 1 of 2",
-        "[############------------] session 1 of 2, test 2 of 2",
-        "[############------------] session 2 of 2, test 0 of 2",
-        "[##################------] session 2 of 2, test 1 of 2",
-        "[########################] session 2 of 2, test 2 of 2",
+        "session 1 of 2, test 0 of 2",
+        "session 1 of 2, test 1 of 2",
+        "session 1 of 2, test 2 of 2",
+        "session 2 of 2, test 0 of 2",
+        "session 2 of 2, test 1 of 2",
+        "session 2 of 2, test 2 of 2",
     ]
 
 

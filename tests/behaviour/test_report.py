@@ -7,11 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from msgspec.structs import replace
 
-from pytest_ttnn_perf.experiments.journal import write_step
-from tests.behaviour.model import write_latency
-from tests.golden.test_try import KEPT, LAST
 from tests.harness.captures import capture, op, signpost
 from tests.harness.golden import assert_golden
 from tests.harness.histories import TEST, Histories
@@ -113,33 +109,6 @@ def test_the_newest_record_is_taken_and_its_history(project: Project, pages: lis
 
     project.cli("report", "--last", "3")
     assert [run["commit"] for run in pages[1]["runs"]] == commits[-3:]
-
-
-def test_steps_that_lead_here_are_on_it(project: Project, pages: list[Any]) -> None:
-    commits = Histories(project.path).nights([10.0] * 2)
-    elsewhere = replace(LAST, id="3", head="f" * 40, message="on a branch that is gone")
-    for step in (replace(KEPT, head=commits[0]), elsewhere):
-        write_step(project.path / ".ttnn_perf", step)
-
-    project.cli("report")
-    write_latency(project, 10.0)
-    project.pytest("--ttnn-perf", "--ttnn-perf-html=page.html")
-
-    assert len(pages) == 2
-    for page in pages:
-        (journal,) = page["journals"]
-        assert [step["message"] for step in journal["steps"]] == [KEPT.message]
-        assert [step["kept"] for step in journal["steps"]] == [True]
-        assert journal["first"] > journal["now"] == 1_500_000
-
-    (project.path / ".ttnn_perf/steps/broken.json").write_text("{")
-    project.pytest("--ttnn-perf", "--ttnn-perf-html=page.html")
-    ran = project.cli("report")
-    assert ran.code == 0, ran.errors
-    for page in pages[2:]:
-        assert page["journals"] == []
-        assert [note for note in page["notes"] if note.startswith("no optimization steps: ")]
-    assert len(pages) == 4
 
 
 def test_shards_are_one_page_and_two_runs_are_none(project: Project, pages: list[Any]) -> None:
@@ -253,17 +222,3 @@ def test_what_cannot_be_shown_is_refused(
     ran = project.cli("report", *words)
     assert (ran.code, ran.text, pages) == (code, "", [])
     assert re.match(rf"ttnn-perf: {re.escape(told)}", ran.errors), ran.errors
-
-
-def test_a_report_of_ttnn_says_how_it_is_opened(project: Project, pages: list[Any]) -> None:
-    write_latency(project, 10.0)
-    folder = project.path / ".ttnn_perf/reports/test_model.ops/test_model"
-    folder.mkdir(parents=True)
-    (folder / "db.sqlite").touch()
-    project.pytest("--ttnn-perf")
-    project.cli("report")
-    (folder / "config.json").touch()
-    project.cli("report")
-    place = ".ttnn_perf/reports/test_model.ops/test_model"
-    found = [page["tests"][0]["visualizer"] for page in pages]
-    assert found == ["", f"ttnn-visualizer --profiler-path {place}"]

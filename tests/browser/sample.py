@@ -46,7 +46,6 @@ def small() -> Part:
         "differences": [{"name": "firmware", "before": "18.2", "now": "18.4"}],
         "trends": [trend],
         "sweeps": [_sweep()],
-        "journals": [_journal(REGRESSED), _journal("models/tests/test_vit.py::test_elsewhere")],
         "notes": ["3 runs of pull requests are left out of histories."],
     }  # fmt: skip
 
@@ -102,7 +101,7 @@ def _test(id_: str, outcome: str, worst: int, **members: object) -> Part:
             "timelines",
         )
     }
-    texts = dict.fromkeys(("summary", "by_op", "visualizer", "trace"), "")
+    texts = dict.fromkeys(("summary", "by_op", "trace"), "")
     return {"id": id_, "outcome": outcome, "failed": False, "worst": worst, "key": "n300", **empty,
             **texts, **members}  # fmt: skip
 
@@ -183,7 +182,6 @@ def _regressed() -> Part:
         waterfalls=[_waterfall()],
         regions=[_region()],
         timelines=[_timeline()],
-        visualizer="ttnn-visualizer --profiler-path .ttnn_perf/reports/test_decode",
         trace="trace.json",
     )  # fmt: skip
 
@@ -308,20 +306,6 @@ def _waterfall() -> Part:
             "after_us": after_us, "parts": rows}  # fmt: skip
 
 
-def _journal(test: str) -> Part:
-    fields = ("message", "decision", "kept", "effect", "low", "high", "device", "accuracy", "why")
-    steps = (
-        ("bfloat8_b weights", "KEEP", True, -0.152, -0.157, -0.147, -0.171, 0.99921, ""),
-        ("LoFi <b>everywhere</b>", "REVERT", False, -0.021, -0.026, -0.017, -0.03, 0.98114,
-         "accuracy 0.98114 is below its limit 0.99"),
-        ("a smaller batch", "NOT_COMPARABLE", False, None, None, None, None, None, "test edited"),
-        ("DRAM-sharded weights", "KEEP", True, -0.083, -0.088, -0.078, -0.094, 0.99921, ""),
-    )  # fmt: skip
-    return {"test": test, "metric": "wall_time", "unit": "ms", "scale": 1e-6,
-            "first": 15_860_000.0, "now": 12_410_000.0, "remaining": ["bottleneck: DRAM"],
-            "steps": [dict(zip(fields, step, strict=True)) for step in steps]}  # fmt: skip
-
-
 def _region() -> Part:
     fields = ("name", "shape", "calls", "time_us", "ideal_us", "bound", "intensity", "tflops")
     rows = (
@@ -338,7 +322,7 @@ def _region() -> Part:
         for row in rows
     ]
     peaks = [("LoFi", 262.0), ("HiFi2", 131.0), ("HiFi4", 65.5)]
-    return {"name": "decode", "time_us": total, "calls": 3, "ops": ops,
+    return {"name": "decode", "time_us": total, "ops": ops,
             "roof": {"dram_gb_s": 576.0, "peaks_tflops": peaks},
             "bottleneck": "It is bound by DRAM: 72 % of its time is in ops that are."}  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,6 @@ from pytest_ttnn_perf.machine.repository import Commit
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.experiments.bisect import Found
 
 TIME = Metric("latency", "ms")
 RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)
@@ -57,7 +56,7 @@ class World:
                 raise UsageError(f"{commit(place).short}: {self.times[place]}")
         yield Told(self, *places, tests)
 
-    def search(self, metric: str | None = None) -> Found:
+    def search(self, metric: str | None = None) -> Hunt:
         """Search it, and keep what is said meanwhile."""
         history = [commit(n) for n in range(1, len(self.times))]
 
@@ -65,7 +64,10 @@ class World:
             self.lines.append(line)
 
         asked = Experiment(("bisect",), [], 20, Path(), Settings(), keep)
-        return Hunt(commit(0), history, asked, self.turns, metric).run()
+        hunt = Hunt(commit(0), history, asked, self.turns, metric)
+        with suppress(KeyboardInterrupt):
+            hunt.run()
+        return hunt
 
 
 class Told:

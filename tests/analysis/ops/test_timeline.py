@@ -24,9 +24,10 @@ from pytest_ttnn_perf.analysis.ops.timeline import (
     trace_events,
     write_trace,
 )
+from pytest_ttnn_perf.analysis.readers.device_csv import gated_ops
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 from pytest_ttnn_perf.core.ops import HOST, OpTable, Signature, Signpost
-from pytest_ttnn_perf.history.page import regions_of_table, timelines_of
+from pytest_ttnn_perf.history.page import regions_of_groups, timelines_of
 from tests.analysis.ops.tables import MATMUL, NORM, op, table
 from tests.harness.captures import VARIETY
 from tests.harness.corpus import corpus
@@ -156,7 +157,9 @@ def test_real_captures(name: str, tmp_path: Path) -> None:
     check_format(document["traceEvents"])
 
     drawn, _ = timelines_of(ops, most=100_000)
-    pages = regions_of_table(ops, most=60)
+    groups = gated_ops(ops)
+    assert groups is not None
+    pages = list(regions_of_groups(groups, ops.arch, ops.available_cores, most=60))
     regions = regions_of(ops).regions
     for region, timeline, page in zip(regions, drawn, pages, strict=True):
         slowest = max(sum(lane["durations_us"]) for lane in timeline["lanes"])

@@ -1,45 +1,3 @@
-// The steps of optimizing a test, and what each did.
-
-const TONES_OF_STEPS = { KEEP: "good", REVERT: "none" };
-
-// The steps of tests that have no page of their own here are told whole, others by a link.
-function journalsSection() {
-  if (!page.journals.length) return null;
-  const alone = page.journals.filter((journal) => !byName.has(journal.test));
-  return sectionOf("run", "Optimization steps", make("div", { class: "panel stack" },
-    listing([
-      ["Test", (journal) => (byName.has(journal.test) ? make("a", { class: "id", href: addressOf({ test: journal.test }) }, journal.test) : journal.test)],
-      ["Metric", (journal) => journal.metric],
-      ["First", (journal) => amount(journal, journal.first), "number"],
-      ["Now", (journal) => amount(journal, journal.now), "number"],
-      ["Change", (journal) => signedPercent(journal.now / journal.first - 1), "number"],
-      ["Kept", (journal) => `${journal.steps.filter((step) => step.kept).length} of ${counted(journal.steps.length, "step")}`],
-    ], page.journals),
-    alone.map(journalPanel)));
-}
-
-function journalOf(test) {
-  const own = page.journals.filter((journal) => journal.test === test.id);
-  return own.length ? section("Optimization steps", make("div", { class: "panel stack" }, own.map(journalPanel))) : null;
-}
-
-function journalPanel(journal) {
-  const title = [journal.metric, byName.has(journal.test) ? "" : ` of ${journal.test}`, ", step by step"].join("");
-  return make("div", { class: "stack" }, make("h4", null, title),
-    listing([
-      ["Step", (step) => step.message],
-      ["Answer", (step) => badge(step.decision, TONES_OF_STEPS[step.decision] ?? "unsure")],
-      ["Effect", (step) => fraction(step.effect), "number"],
-      ["Interval", (step) => (step.low === null ? "–" : `${signedPercent(step.low)} to ${signedPercent(step.high)}`), "number"],
-      ["Device", (step) => fraction(step.device), "number"],
-      ["Accuracy", (step) => (step.accuracy === null ? "–" : accuracy(step.accuracy)), "number"],
-      ["Why", (step) => step.why],
-    ], journal.steps),
-    journal.remaining.map((line) => make("p", { class: "sentence" }, line)));
-}
-
-const fraction = (value) => (value === null ? "–" : signedPercent(value));
-
 // What the checklist says of a test, what saves most first.
 
 const STATES = ["found", "waived", "not measured"];
@@ -230,7 +188,6 @@ function testView(test) {
     testHead(test),
     metricsSection(test),
     test.waterfalls.length ? section("What changed", make("div", { class: "even panel" }, test.waterfalls.map(waterfallChart))) : null,
-    journalOf(test),
     findingsSection(test),
     test.regions.map(regionSection),
     timelinesSection(test));
@@ -244,7 +201,6 @@ function testHead(test) {
     test.summary ? make("p", { class: "sentence" }, test.summary) : null,
     test.by_op ? make("p", { class: "sentence" }, test.by_op) : null,
     test.commands.map(command),
-    test.visualizer ? make("div", { class: "stack" }, make("span", { class: "quiet" }, "Open the report in ttnn-visualizer:"), command(test.visualizer)) : null,
     test.trace ? traceLink(test.trace) : null);
 }
 
@@ -282,7 +238,7 @@ function metricPanel(metric, told = "") {
 
 function regionSection(region) {
   const charts = [treemapChart(region), rooflineChart(region)].filter(Boolean);
-  const told = `${microseconds(region.time_us)} per call, ${counted(region.calls, "call")}`;
+  const told = `${microseconds(region.time_us)} per call`;
   return section(region.name ? `Region ${region.name}` : "Where the time goes", make("div", { class: "panel stack" },
     make("p", { class: "quiet" }, [told, region.bottleneck].filter(Boolean).join(". ")),
     charts.length ? make("div", { class: "even" }, charts) : make("p", { class: "quiet" }, "No op of it was captured.")));
@@ -305,7 +261,6 @@ function overview() {
   return make("div", { id: "overview" },
     attentionSection(),
     make("section", { id: "tests" }, make("h2", null, "Tests"), tools, testTable()),
-    journalsSection(),
     trendsSection(),
     differencesSection(),
     page.sweeps.length ? sectionOf("run", "Sweeps", make("div", { class: "stack" }, page.sweeps.map(sweepSection))) : null);
