@@ -38,7 +38,7 @@ from pytest_ttnn_perf.gate.judge import judge_test, session_of, with_parts_expla
 from pytest_ttnn_perf.machine.processes import finds_modules_in, signals_interrupt
 from pytest_ttnn_perf.machine.repository import remove_leftovers
 from pytest_ttnn_perf.measure.strays import Stray, import_root, own_place
-from pytest_ttnn_perf.plugin.preflight import choose_profiler, lease, restrict_to_passes
+from pytest_ttnn_perf.plugin.preflight import choose_profiler, lease
 from pytest_ttnn_perf.plugin.wire import Message
 from pytest_ttnn_perf.plugin.workers import Pass, Workers, run_device_pass
 from pytest_ttnn_perf.report.sentences import command_line, sentence
@@ -390,8 +390,8 @@ class Version:
             return (*known, *argv)
 
         self.workers = asked.workers(move.there, arguments, "-after" if chooses else "-before")
-        chosen = choose_profiler(asked.settings, os.environ)
-        self.workers.profiler = restrict_to_passes(chosen, asked.settings, isolated=True).kind
+        chosen = choose_profiler(asked.settings, os.environ, isolated=True)
+        self.workers.profiler = chosen.kind
         self.versions = ComparedVersions(move.tree, other, shared, receipts=asked.receipts)
         self.workers.cwd_on_path = finds_modules_in(move.cwd)
         self.workers.environment = move.environment(self.workers.environment)

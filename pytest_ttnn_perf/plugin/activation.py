@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     import argparse
 
     from pytest_ttnn_perf.core.assignment import Assignment
-    from pytest_ttnn_perf.core.settings import Settings
+    from pytest_ttnn_perf.core.settings import Settings, Update
     from pytest_ttnn_perf.plugin.wire import OrchestratorLink
-    from pytest_ttnn_perf.plugin.worker import SessionForwarder
     from pytest_ttnn_perf.report.sentences import Rerun
 
 # A process has one role: what only another one needs is not imported.
@@ -55,8 +54,6 @@ WINGS: Final = {
 
 #: Options that need the tests in this process, by their names in pytest's namespace.
 _DEBUGGING: Final = {"usepdb": "--pdb", "trace": "--trace"}
-#: Keeps the chip of one of several processes side by side.
-_CHIP = pytest.StashKey[object]()
 #: Passes of which nothing but the samples is kept.
 _SAMPLES_ONLY: Final = frozenset({PassKind.CONFIRM, PassKind.CALIBRATE, PassKind.AB})
 _LOOKING: Final = ("collectonly", "setuponly", "setupshow", "setupplan")
@@ -73,10 +70,8 @@ def activate(config: pytest.Config) -> None:
     settings = settings_of(config, root=versions.settings if versions else None)
     config.pluginmanager.register(Extensions(settings), "ttnn_perf_extensions")
     if link is not None:
-        _name_role(config, WORKER)
         _work(config, settings, link)
     elif shared is not None:
-        _name_role(config, WORKER)
         _share(config, settings, shared)
     else:
         from pytest_ttnn_perf.machine.chips import rank_of
@@ -85,74 +80,57 @@ def activate(config: pytest.Config) -> None:
         if rank is None or rank[0] == 0:
             _lead(config, settings, rank)
             return
+        from pytest_ttnn_perf.plugin.worker import Worker
+
         _name_role(config, "inline")
-        _measure(config, settings, ProfilerKind.OFF)
+        config.pluginmanager.register(Worker(settings, ProfilerKind.OFF), "ttnn_perf_worker")
         config.pluginmanager.register(OtherRank(rank), "ttnn_perf_rank")
 
 
 def _name_role(config: pytest.Config, role: str) -> None:
     """Name the role in the environment, for conftest files."""
-    before = os.environ.get(ROLE)
-    os.environ[ROLE] = role
-
-    def restore() -> None:
-        os.environ.pop(ROLE, None)
-        if before is not None:
-            os.environ[ROLE] = before
-
-    config.add_cleanup(restore)
+    environment = pytest.MonkeyPatch()
+    environment.setenv(ROLE, role)
+    config.add_cleanup(environment.undo)
 
 
 def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None:
     from pytest_ttnn_perf.plugin.preflight import take_share
-    from pytest_ttnn_perf.plugin.worker import AssignedTests
+    from pytest_ttnn_perf.plugin.worker import AssignedTests, Worker
 
+    _name_role(config, WORKER)
     try:
-        own, config.stash[_CHIP] = take_share(os.environ, share.folder)
+        own, chip = take_share(os.environ, share.folder)
+        if chip is not None:
+            config.add_cleanup(chip.release)
         config.pluginmanager.register(AssignedTests(share, own), "ttnn_perf_assigned")
-        _measure(config, settings, share.profiler, share, own=own)
+        worker = Worker(settings, share.profiler, share, own=own)
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
+    config.pluginmanager.register(worker, "ttnn_perf_worker")
 
 
 def _work(config: pytest.Config, settings: Settings, link: OrchestratorLink) -> None:
-    from pytest_ttnn_perf.plugin.worker import PRINTING, AssignedTests, SessionForwarder
+    from pytest_ttnn_perf.plugin.worker import PRINTING, AssignedTests, SessionForwarder, Worker
 
+    _name_role(config, WORKER)
     assignment, versions = link.assignment, link.assignment.versions
     if versions is not None:
         # Two versions must not leave their reports in one place.
         settings = replace(settings, artifacts=assignment.folder)
+    if assignment.kind in _SAMPLES_ONLY and not (versions and versions.checklist):
+        settings = replace(settings, checklist=Checklist.OFF)
     if _is_distributed(config) and not assignment.alone:
         os.environ[SHARE] = str(link.file)
     for name in filter(config.pluginmanager.has_plugin, PRINTING):
         config.pluginmanager.unregister(name=name)
     if not assignment.cwd_on_path and sys.path[:1] == [str(config.invocation_params.dir)]:
         del sys.path[0]  # put there by `python -m pytest`, which the user did not run
-    register = config.pluginmanager.register
     stream = SessionForwarder(link)
-    if assignment.kind in _SAMPLES_ONLY and not (versions and versions.checklist):
-        settings = replace(settings, checklist=Checklist.OFF)
-    register(AssignedTests(assignment), "ttnn_perf_assigned")
-    _measure(config, settings, assignment.profiler, assignment, stream)
-    register(stream, "ttnn_perf_stream")
-
-
-def _measure(
-    config: pytest.Config,
-    settings: Settings,
-    profiler: ProfilerKind,
-    assignment: Assignment | None = None,
-    stream: SessionForwarder | None = None,
-    own: Path | None = None,
-) -> None:
-    from pytest_ttnn_perf.measure.instruments import instruments_for
-    from pytest_ttnn_perf.plugin.worker import Worker
-
-    opened = stream.opened if stream else None
-    instruments = instruments_for(settings, profiler, assignment, own=own, opened=opened)
-    interrupts = stream.interrupts if stream else None
-    worker = Worker(settings, instruments, assignment, interrupts, own)
+    worker = Worker(settings, assignment.profiler, assignment, stream)
+    config.pluginmanager.register(AssignedTests(assignment), "ttnn_perf_assigned")
     config.pluginmanager.register(worker, "ttnn_perf_worker")
+    config.pluginmanager.register(stream, "ttnn_perf_stream")
 
 
 def _lead(config: pytest.Config, settings: Settings, rank: tuple[int, int] | None) -> None:
@@ -161,12 +139,7 @@ def _lead(config: pytest.Config, settings: Settings, rank: tuple[int, int] | Non
     from pytest_ttnn_perf.gate.record import RunContext, ci_job, of_split
     from pytest_ttnn_perf.plugin import orchestrator
     from pytest_ttnn_perf.plugin.emit import TestCollection
-    from pytest_ttnn_perf.plugin.preflight import (
-        check_paths,
-        choose_profiler,
-        has_devices,
-        restrict_to_passes,
-    )
+    from pytest_ttnn_perf.plugin.preflight import check_paths, choose_profiler, has_devices
     from pytest_ttnn_perf.report.run import RunReport
 
     isolated = _is_isolated(config, settings, rank)
@@ -180,35 +153,32 @@ def _lead(config: pytest.Config, settings: Settings, rank: tuple[int, int] | Non
     job = of_split(ci_job(os.environ, config.rootpath), group=group, splits=splits)
     try:
         check_paths(settings)
-        chosen = choose_profiler(settings, os.environ)
-        choice = restrict_to_passes(chosen, settings, isolated=isolated)
+        choice = choose_profiler(settings, os.environ, isolated=isolated)
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
-    gate = GateRun(
-        RunContext(
-            settings,
-            project=config.rootpath,
-            cwd=config.invocation_params.dir,
-            job=job,
-            isolated=isolated,
-            profiler=str(choice),
-            has_devices=has_devices(os.environ),
-        ),
-        DeviceResults(unknown=choice.why if choice.guessed else None),
+    context = RunContext(
+        settings,
+        project=config.rootpath,
+        cwd=config.invocation_params.dir,
+        job=job,
+        isolated=isolated,
+        profiler=str(choice),
+        has_devices=has_devices(os.environ),
     )
-    run = RunReport(gate, replace(_rerun(config), tracy=choice.tracy, update=settings.update))
+    gate = GateRun(context, DeviceResults(unknown=choice.why if choice.guessed else None))
+    run = RunReport(gate, _rerun(config, tracy=choice.tracy, update=settings.update))
     register = config.pluginmanager.register
     collection = TestCollection(config)
     register(collection, "ttnn_perf_gathering")
-    summary = orchestrator.RunSummary(run)
-    register(summary, "ttnn_perf_closing")
-    register(orchestrator.FittedFailures(summary), "ttnn_perf_failures")
+    register(orchestrator.RunSummary(run), "ttnn_perf_closing")
     if isolated:
         # Of pytest-cov: there is nothing to cover here, and nothing is covered in the workers.
         config.known_args_namespace.no_cov = True
         register(orchestrator.Orchestrator(run, choice.kind, collection), "ttnn_perf_orchestrator")
         return
-    _measure(config, settings, choice.kind)
+    from pytest_ttnn_perf.plugin.worker import Worker
+
+    register(Worker(settings, choice.kind), "ttnn_perf_worker")
     register(orchestrator.InlineJudge(run, collection), "ttnn_perf_inline")
 
 
@@ -256,7 +226,7 @@ def _is_distributed(config: pytest.Config) -> bool:
     return not options.collectonly and distribution_of(options) is not None
 
 
-def _rerun(config: pytest.Config) -> Rerun:
+def _rerun(config: pytest.Config, *, tracy: bool, update: Update | None) -> Rerun:
     from pytest_ttnn_perf.report.sentences import Rerun
 
     folder = os.path.relpath(config.rootpath, config.invocation_params.dir)
@@ -268,4 +238,5 @@ def _rerun(config: pytest.Config) -> Rerun:
         for word in (f"--ttnn-perf-{name}", value)
     )
     selection = tuple(map(str, given["file_or_dir"] or ()))
-    return Rerun("" if folder == "." else folder, options, selection)
+    folder = "" if folder == "." else folder
+    return Rerun(folder, options, selection, tracy=tracy, update=update)

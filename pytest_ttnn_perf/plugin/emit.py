@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import os
-import traceback
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import pluggy
 import pytest
 from _pytest._code.code import (
     ExceptionChainRepr,
@@ -26,7 +23,7 @@ from pytest_ttnn_perf.core.hardware import UNKNOWN, Hardware
 from pytest_ttnn_perf.core.observation import CaptureFormat, Coverage, Location
 from pytest_ttnn_perf.core.text import repr_of, text_of
 from pytest_ttnn_perf.plugin.settings import is_parametrised, settings_of
-from pytest_ttnn_perf.report.tables import NARROWEST, Style, shown_path
+from pytest_ttnn_perf.report.tables import NARROWEST, Style
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -56,12 +53,6 @@ def fail_report(report: pytest.TestReport, text: str) -> None:
     # An expected failure excuses what the test does, not what it costs.
     if hasattr(report, "wasxfail"):
         del report.wasxfail
-
-
-def show_as(report: pytest.TestReport, lines: Sequence[str]) -> None:
-    if isinstance(report.longrepr, ExceptionChainRepr):
-        entries = [ReprEntryNative([f"{line}\n" for line in lines])]
-        report.longrepr.reprtraceback.reprentries = entries
 
 
 def place_in_code(location: Place) -> Location:
@@ -126,7 +117,6 @@ class TestCollection:
 
 # Calls of the hooks that other plugins implement.
 
-_PLUGGY: Final = Path(pluggy.__file__).parent
 #: What an implementation may end with; pytest's outcomes are no Exceptions.
 _RAISED: Final = (Exception, SystemExit, pytest.fail.Exception, pytest.skip.Exception)
 
@@ -136,14 +126,10 @@ class HookError(TtnnPerfError):
 
 
 def _call(config: pytest.Config, name: str, /, **arguments: object) -> Any:
-    """Call a hook; name the file of an implementation that raises."""
     try:
         return getattr(config.hook, name)(**arguments)
     except _RAISED as error:
-        files = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)[1:]]
-        own = [shown_path(f, config.rootpath) for f in files if f.parent != _PLUGGY]
-        text = f"raised {type(error).__name__}: {text_of(error)}".rstrip(": ")
-        message = f"{own[0] if own else 'a plugin'}: {name} {text}"
+        message = f"{name} raised {type(error).__name__}: {text_of(error)}".rstrip(": ")
         raise HookError(message) from error
 
 
@@ -152,10 +138,8 @@ class Extensions:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        # An earlier run of this process may have had some of others.
-        if wings.is_loaded("findings"):
+        if wings.is_loaded("findings"):  # by an earlier run of this process
             wings.findings.use_custom_rules(None)
-        if wings.is_loaded("captures"):
             wings.captures.use_capture_formats(())
 
     def pytest_configure(self, config: pytest.Config) -> None:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     #: The name of a parameter, its part of the id, and pytest's own of its value, if that is known.
     Argument = tuple[str, str, str | None]
 
-#: So many characters make a number in an id that somebody wrote by hand unmistakable.
-_TELLING: Final = 3
 #: What ``pytest.param`` makes.
 _PARAMETER_SET: Final = type(pytest.param())
 
@@ -74,9 +72,8 @@ def identity_of(item: pytest.Item, ignored: tuple[str, ...]) -> str:
             left = [argument for argument in arguments if argument[0] not in left_out]
             kept += map(_unnamed, left)
             is_shorter = is_shorter or len(left) < len(arguments)
-        else:
-            kept.append(_without_numbers(own_id, arguments, left_out))
-            is_shorter = is_shorter or kept[-1] != own_id
+        else:  # written by the author
+            kept.append(own_id)
     if not is_shorter:
         return node_id
     joined = "-".join(kept)
@@ -109,20 +106,6 @@ def _unnamed(argument: Argument) -> str:
     """
     name, shown, plain = argument
     return plain if plain is not None and shown.startswith(f"{name}=") else shown
-
-
-def _without_numbers(
-    own_id: str, arguments: Sequence[Argument], left_out: Mapping[str, object]
-) -> str:
-    """Take numbers out of an id by hand, where they are unmistakable."""
-    words = own_id.split("-")
-    plains = [plain for _, _, plain in arguments]
-    for name, _, plain in arguments:
-        if left_out.get(name) is None or plain is None or len(plain) < _TELLING:
-            continue
-        if words.count(plain) == plains.count(plain) == 1 and len(words) > 1:
-            words.remove(plain)
-    return "-".join(words)
 
 
 def _parts(item: pytest.Item, callspec: Any) -> Iterator[tuple[str, list[Argument]]]:

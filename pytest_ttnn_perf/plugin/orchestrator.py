@@ -36,7 +36,6 @@ from pytest_ttnn_perf.plugin.emit import (
     live_logs,
     place_in_code,
     report_run,
-    show_as,
     style_of,
 )
 from pytest_ttnn_perf.plugin.preflight import check_chips, check_untouched, lease
@@ -45,11 +44,11 @@ from pytest_ttnn_perf.plugin.wire import IDENTITY, OBSERVATION, PHASES, Message
 from pytest_ttnn_perf.plugin.workers import Pass, Workers, run_confirm_passes, run_device_pass
 from pytest_ttnn_perf.report.run import RunReport, RunResult, heading
 from pytest_ttnn_perf.report.sentences import command_line, place_of
-from pytest_ttnn_perf.report.tables import Line, Style, fitted, printed
+from pytest_ttnn_perf.report.tables import Line, Style, printed
 from pytest_ttnn_perf.report.terminal import shift_line, suspicion_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.core.settings import DatabaseUrl, ProfilerKind
     from pytest_ttnn_perf.plugin.emit import TestCollection
@@ -77,15 +76,6 @@ class Relay:
         self._locations: dict[str, Any] = {}
         #: Tests that were stopped to be run apart, and the phases of theirs that were emitted.
         self._stopped: dict[str, tuple[str, ...]] = {}
-        self._handlers: dict[str, Callable[[Message], None]] = {
-            "collected": self._collect,
-            "started": self._start,
-            "reported": self._receive,
-            "finished": self._finish,
-            "warned": self._record_warning,
-            "stopped": self._stop,
-            "lost": self._lose_worker,
-        }
 
     @property
     def stop(self) -> str | None:
@@ -98,22 +88,23 @@ class Relay:
         Raises:
             DecodeError: it carries a report that is none.
         """
-        if message.kind in self._handlers:
-            self._handlers[message.kind](message)
+        handle = getattr(self, f"_on_{message.kind}", None)
+        if handle is not None:
+            handle(message)
 
-    def _start(self, message: Message) -> None:
+    def _on_started(self, message: Message) -> None:
         test, location = message.test, message["location"]
         self._locations[test], self._phases[test] = location, []
         if test not in self._stopped:
             self._hook.pytest_runtest_logstart(nodeid=test, location=location)
 
-    def _finish(self, message: Message) -> None:
+    def _on_finished(self, message: Message) -> None:
         if message["apart"]:
             self._stopped[message.test] = tuple(self._phases.get(message.test, ()))
         elif message.test not in self.held:
             self._hook.pytest_runtest_logfinish(nodeid=message.test, location=message["location"])
 
-    def _lose_worker(self, loss: Message) -> None:
+    def _on_lost(self, loss: Message) -> None:
         why, tail = loss["text"], loss["tail"]
         for test in loss["tests"]:
             self._lose(test, why, tail)
@@ -152,7 +143,7 @@ class Relay:
         if self.session.shouldstop:
             raise self.session.Interrupted(self.session.shouldstop)
 
-    def _collect(self, message: Message) -> None:
+    def _on_collected(self, message: Message) -> None:
         if self._collected:
             return  # of a later worker
         self._collected = True
@@ -166,7 +157,7 @@ class Relay:
             self.gate.begin(message["measured"], coverage, message["identities"])
             self.gate.points = points
 
-    def _receive(self, message: Message) -> None:
+    def _on_reported(self, message: Message) -> None:
         if message.of_collection and self._collected:
             return  # of a later worker
         test, observed = message.test, message.observed
@@ -252,7 +243,7 @@ class Relay:
         if test not in self.held:
             self._hook.pytest_runtest_logfinish(nodeid=test, location=location)
 
-    def _stop(self, message: Message) -> None:
+    def _on_stopped(self, message: Message) -> None:
         if self.stop is not None or self.ended_by is not None:
             return
         text, code = message["text"], message["code"]
@@ -333,7 +324,7 @@ class Relay:
             raise DecodeError((), "a report of pytest", repr(data)[:80]) from cause
         return report
 
-    def _record_warning(self, message: Message) -> None:
+    def _on_warned(self, message: Message) -> None:
         category = type(message["category"], (Warning,), {"__module__": "builtins"})
         warning = warnings.WarningMessage(
             category(message["text"]), category, message["filename"], message["line"]
@@ -475,15 +466,11 @@ def _arguments(config: pytest.Config, folder: Path) -> list[str]:
 
 
 def _without_history(words: list[str]) -> list[str]:
-    """Leave out the URL of a database: no worker needs its password.
-
-    >>> _without_history(["-q", "--ttnn-perf-history", "sqlite:///x", "test_a.py"])
-    ['-q', 'test_a.py']
-    """
+    """Leave out the URL of a database: no worker needs its password."""
     option = option_of("history")
-    if option in words:
+    while option in words:
         place = words.index(option)
-        return _without_history(words[:place] + words[place + 2 :])
+        words = words[:place] + words[place + 2 :]
     return [word for word in words if not word.startswith(f"{option}=")]
 
 
@@ -574,8 +561,8 @@ class RunSummary:
             text = "no test was gated: "
             text += self.run.gate.device.stopped or "those that ran are not marked, or were skipped"
             terminalreporter.write_line(inert(text), yellow=True)
-        shown = (report.nodeid for report in _shown_failures(terminalreporter))
-        told = frozenset(map(self.run.gate.identity, shown))
+        failed = [] if config.option.tbstyle == "no" else terminalreporter.stats.get("failed", ())
+        told = frozenset(self.run.gate.identity(report.nodeid) for report in failed)
         lines: list[Block] = [*result.summary(told=told, verbosity=verbosity)]
         lines += [Line(f"not written: {error}", bad=True) for error in result.errors]
         lines += result.closing() if judged and verbosity >= 0 else ()
@@ -613,13 +600,13 @@ def _send_run(result: RunResult, url: DatabaseUrl, *, url_given: bool) -> Line:
         place = record or result.context.settings.artifacts
         wings.database.send_run(url, result.run, place, text)
     except TtnnPerfError as error:
-        if record is None:
-            return Line(f"history: not sent: {error}", bad=True)
-        words = [place_of(os.path.relpath(record, result.context.cwd))]
-        if url_given:
-            words += ["--history", str(url) if url.password is None else "URL"]
-        command = command_line("ttnn-perf", "history", "import", *words)
-        return Line(f"history: not sent: {error}; send it later: {command}", bad=True)
+        later = ""
+        if record is not None:
+            words = [place_of(os.path.relpath(record, result.context.cwd))]
+            if url_given:
+                words += ["--history", str(url) if url.password is None else "URL"]
+            later = f"; send it later: {command_line('ttnn-perf', 'history', 'import', *words)}"
+        return Line(f"history: not sent: {error}{later}", bad=True)
     return Line(f"history: sent to {url}")
 
 
@@ -635,34 +622,6 @@ def _show_errors(session: pytest.Session) -> Iterator[None]:
         error = pytest.ExceptionInfo.from_current()
         session.config.notify_exception(error, session.config.option)
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
-
-
-class FittedFailures:
-    """Wraps failures to the width of a terminal, there only."""
-
-    def __init__(self, summary: RunSummary) -> None:
-        self.summary = summary
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
-    ) -> Generator[None, None, None]:
-        style, session, run = style_of(terminalreporter), self.summary.session, self.summary.run
-        if style.wrap and session is not None:
-            with _show_errors(session):
-                for report in _shown_failures(terminalreporter):
-                    judged = run.gate.judged(report.nodeid)
-                    text = run.failure(judged) if judged else None
-                    if text is not None and report.longreprtext == text:
-                        lines = [fitted(each, style.width) for each in text.split("\n")]
-                        show_as(report, [line for some in lines for line in some])
-        return (yield)
-
-
-def _shown_failures(reporter: pytest.TerminalReporter) -> list[pytest.TestReport]:
-    if reporter.config.option.tbstyle == "no":
-        return []
-    return [one for one in reporter.stats.get("failed", ()) if isinstance(one, pytest.TestReport)]
 
 
 def _fail_run(session: pytest.Session, name: str, text: str) -> None:

@@ -68,24 +68,6 @@ def choose(asked: ProfilerKind, build: Build, environment: Mapping[str, str]) ->
     return ProfilerChoice(asked, "as asked")
 
 
-def restrict_to_passes(
-    choice: ProfilerChoice, settings: Settings, *, isolated: bool
-) -> ProfilerChoice:
-    alone = settings.passes is PassChoice.DEVICE
-    if settings.passes is PassChoice.WALL:
-        choice = replace(choice, guessed=False)  # the user does without device times
-    if alone and isolated and choice.kind is ProfilerKind.TRACY:
-        message = "--ttnn-perf-passes device: tracy needs a wall pass too; use device"
-        raise UsageError(message)
-    if choice.kind in OWN_PASS and (not isolated or settings.passes is PassChoice.WALL):
-        why = "the wall pass alone" if isolated else f"{choice.kind.value} needs a worker"
-        choice = replace(choice, kind=ProfilerKind.OFF, why=why)
-    if alone and choice.kind not in OWN_PASS:
-        message = f"--ttnn-perf-passes device: there is no device pass: {choice}"
-        raise UsageError(message)
-    return choice
-
-
 def _why_not(build: Build, environment: Mapping[str, str]) -> str | None:
     if build.version is None:
         return "no ttnn is installed"
@@ -120,8 +102,6 @@ def check_paths(settings: Settings) -> None:
     for what, folder in folders.items():
         if folder is not None and folder.exists() and not folder.is_dir():
             raise InputError(folder, f"expected a folder {what}, found a file")
-    written = [settings.artifacts, settings.benchmark_json]
-    written += [settings.baselines] if settings.update is not None else []
     files = {
         "the run record": settings.json,
         "the report": settings.markdown,
@@ -129,16 +109,35 @@ def check_paths(settings: Settings) -> None:
         "the code quality report": settings.gitlab,
     }
     for what, file in files.items():
-        if file is not None:
-            if file.is_dir():
-                raise InputError(file, f"expected a file for {what}, found a folder")
-            written.append(file.parent)
+        if file is not None and file.is_dir():
+            raise InputError(file, f"expected a file for {what}, found a folder")
+    written = [settings.artifacts, settings.benchmark_json]
+    written += [settings.baselines] if settings.update is not None else []
+    written += [file.parent for file in files.values() if file is not None]
     for folder in filter(None, written):
         check_writable(folder)
 
 
-def choose_profiler(settings: Settings, environment: Mapping[str, str]) -> ProfilerChoice:
+def choose_profiler(
+    settings: Settings, environment: Mapping[str, str], *, isolated: bool
+) -> ProfilerChoice:
     """Choose the profiler; refuse an environment that spoils all times."""
+    choice, passes = _possible(settings, environment), settings.passes
+    if passes is PassChoice.WALL:
+        choice = replace(choice, guessed=False)  # the user does without device times
+    if passes is PassChoice.DEVICE and isolated and choice.kind is ProfilerKind.TRACY:
+        message = "--ttnn-perf-passes device: tracy needs a wall pass too; use device"
+        raise UsageError(message)
+    if choice.kind in OWN_PASS and (not isolated or passes is PassChoice.WALL):
+        why = "the wall pass alone" if isolated else f"{choice.kind.value} needs a worker"
+        choice = replace(choice, kind=ProfilerKind.OFF, why=why)
+    if passes is PassChoice.DEVICE and choice.kind not in OWN_PASS:
+        message = f"--ttnn-perf-passes device: there is no device pass: {choice}"
+        raise UsageError(message)
+    return choice
+
+
+def _possible(settings: Settings, environment: Mapping[str, str]) -> ProfilerChoice:
     if settings.replay is not None:
         return ProfilerChoice(ProfilerKind.OFF, "replaying")
     found = installed_ttnn()

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf.core.codec import LARGEST
+from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.observation import Requester
 from pytest_ttnn_perf.core.options import OPTIONS, TURN_ON, attribute_of
 from pytest_ttnn_perf.core.settings import (
     Settings,
     TestSettings,
     Update,
-    finite_number,
     load_settings,
-    whole_number,
     with_environment,
     with_options,
 )
@@ -109,96 +108,79 @@ def _read(item: pytest.Item, settings: Settings) -> TestSettings:
             message = f"{item.nodeid}: @pytest.mark.{NAME} takes keywords only, found {marker.args}"
             raise pytest.UsageError(message)
         asked = {**marker.kwargs, **asked}
-    unknown = sorted(set(asked) - set(_MARKER_READERS))
+    place = f"{item.nodeid}: @pytest.mark.{NAME}"
+    unknown = sorted(set(asked) - set(_KEYWORDS))
     if unknown:
-        message = (
-            f"{item.nodeid}: @pytest.mark.{NAME} does not know {', '.join(unknown)}; "
-            f"it knows {', '.join(_MARKER_READERS)}"
-        )
-        message += did_you_mean(unknown[0], _MARKER_READERS) if len(unknown) == 1 else ""
-        raise pytest.UsageError(message)
-    try:
-        read = {name: _MARKER_READERS[name](name, value) for name, value in asked.items()}
-    except UsageError as error:
-        message = f"{item.nodeid}: @pytest.mark.{NAME}: {error}"
-        raise pytest.UsageError(message) from error
-    if "sweep" in read or "require" in read:
+        message = f"{place} does not know {', '.join(unknown)}; it knows {', '.join(_KEYWORDS)}"
+        raise pytest.UsageError(message + did_you_mean(unknown[0], _KEYWORDS))
+    for name, value in asked.items():
+        can_be_meant, expected = _KEYWORDS[name]
+        if not can_be_meant(value):
+            message = f"{place}: {name}: expected {expected}, found {repr_of(value)}"
+            raise pytest.UsageError(message)
+    for name in ("tolerance", "max_regression"):
+        if name in asked and not isinstance(asked[name], dict):
+            asked[name] = {"*": asked[name]}
+    if "gate" in asked:
+        names = asked["gate"]
+        asked["gate"] = (names,) if isinstance(names, str) else tuple(sorted(names))
+    if "waive" in asked:
+        asked["waive"] = {str(code).upper(): why for code, why in asked["waive"].items()}
+    if "sweep" in asked or "require" in asked:
         from pytest_ttnn_perf.plugin.sweeps import with_point
 
-        read = with_point(item, read)
+        asked = with_point(item, asked)
     defaults = {name: getattr(settings, name) for name in ("warmup", "iterations", "pcc")}
-    return TestSettings(**{**defaults, **read})
+    return TestSettings(**{**defaults, **asked})
 
 
-def _refuse(name: str, expected: str, found: object) -> UsageError:
-    return UsageError(f"{name}: expected {expected}, found {repr_of(found)}")
+def _is_number(value: object, least: float = -LARGEST, most: float = LARGEST) -> bool:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number and least <= value <= most  # type: ignore[operator]
 
 
-def _correlation(name: str, value: object) -> float:
-    number = finite_number(name, value)
-    if not -1 <= number <= 1:
-        raise _refuse(name, "a correlation from -1 to 1", value)
-    return number
+def _is_count(value: object, least: int) -> bool:
+    return isinstance(value, int) and _is_number(value, least)
 
 
-def _fractions(name: str, value: object) -> Mapping[str, float]:
-    limits: dict[str, Any] = value if isinstance(value, dict) else {"*": value}
-    for metric, limit in limits.items():
-        place = name if metric == "*" else f"{name} {metric}"
-        if finite_number(place, limit) < 0:
-            raise _refuse(place, "a fraction of at least 0 (0.05 is 5 %)", limit)
-    return limits
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
 
 
-def _goals(name: str, value: object) -> Mapping[str, str | float]:
-    if not isinstance(value, dict):
-        raise _refuse(name, 'a goal per metric, e.g. {"wall_time": "10 ms"}', value)
-    for metric, goal in value.items():
-        if not isinstance(goal, str):
-            finite_number(f"{name} {metric}", goal)
-    return value
+def _is_limit(value: object) -> bool:
+    limits = value.values() if isinstance(value, dict) else [value]
+    return all(_is_number(limit, 0) for limit in limits)
 
 
-def _axes(name: str, value: object) -> Mapping[str, Any]:
-    from pytest_ttnn_perf.plugin.sweeps import axes_of
-
-    return axes_of(name, value)
-
-
-def _waivers(name: str, value: object) -> Mapping[str, str]:
-    if not isinstance(value, dict) or not all(
-        isinstance(reason, str) and reason.strip() for reason in value.values()
-    ):
-        raise _refuse(name, 'a reason per rule, e.g. {"TTP203": "converted once"}', value)
-    return {str(code).upper(): reason for code, reason in value.items()}
+def _is_goals(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(goal, str) or _is_number(goal) for goal in value.values()
+    )
 
 
-def _metric_names(name: str, value: object) -> tuple[str, ...]:
-    names = [value] if isinstance(value, str) else value
-    if not isinstance(names, (list, tuple, set, frozenset)) or not all(
-        isinstance(metric, str) and metric for metric in names
-    ):
-        raise _refuse(name, 'names of metrics, e.g. {"op_count"}', value)
-    return tuple(sorted(names))
+def _is_reasons(value: object) -> bool:
+    return isinstance(value, dict) and all(map(_is_text, value.values()))
 
 
-def _region(name: str, value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise _refuse(name, 'the name of a region, e.g. "decode"', value)
-    return value
+def _is_names(value: object) -> bool:
+    return isinstance(value, (str, list, tuple, set, frozenset)) and all(map(_is_text, value))
 
 
-_MARKER_READERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
-    "warmup": partial(whole_number, least=0),
-    "iterations": partial(whole_number, least=1),
-    "pcc": _correlation,
-    "batch": partial(whole_number, least=1),
-    "tolerance": _fractions,
-    "max_regression": _fractions,
-    "target": _goals,
-    "waive": _waivers,
-    "gate": _metric_names,
-    "region": _region,
-    "sweep": _axes,
-    "require": _goals,
+_COUNT: Final = (partial(_is_count, least=1), "a whole number of at least 1")
+_LIMIT: Final = (_is_limit, "a fraction of at least 0 (0.05 is 5 %), or one per metric")
+_GOALS: Final = (_is_goals, 'a goal per metric, e.g. {"wall_time": "10 ms"}')
+#: Whether a keyword's value can be meant, and what it should be.
+_KEYWORDS: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
+    "warmup": (partial(_is_count, least=0), "a whole number of at least 0"),
+    "iterations": _COUNT,
+    "pcc": (partial(_is_number, least=-1, most=1), "a correlation from -1 to 1"),
+    "batch": _COUNT,
+    "tolerance": _LIMIT,
+    "max_regression": _LIMIT,
+    "target": _GOALS,
+    "waive": (_is_reasons, 'a reason per rule, e.g. {"TTP203": "converted once"}'),
+    "gate": (_is_names, 'names of metrics, e.g. {"op_count"}'),
+    "region": (_is_text, 'the name of a region, e.g. "decode"'),
+    "sweep": (bool, 'axes with their values, e.g. {"batch": [1, 2, 4]}'),
+    "require": _GOALS,
 }

@@ -18,35 +18,33 @@ from pytest_ttnn_perf.core.text import repr_of, text_of
 from pytest_ttnn_perf.plugin import OUT_OF_MEMORY
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
     from pytest_ttnn_perf.core.hardware import Scalar
 
 _PLUGIN: Final = "ttnn_perf_sweeps"
 #: The axis that says how many samples a call has, as ``batch`` of the marker does.
 _BATCH: Final = "batch"
-_EXAMPLE: Final = 'axes with their values, e.g. {"batch": [1, 2, 4]}'
 
 
-def axes_of(name: str, value: object) -> Mapping[str, tuple[Any, ...]]:
-    if not isinstance(value, Mapping) or not value:
-        message = f"{name}: expected {_EXAMPLE}, found {repr_of(value)}"
+def _check_axes(axes: object) -> None:
+    if not isinstance(axes, Mapping) or not axes:
+        example = '{"batch": [1, 2, 4]}'
+        message = f"sweep: expected axes with their values, e.g. {example}, found {repr_of(axes)}"
         raise UsageError(message)
-    axes = {}
-    for axis, values in value.items():
+    for axis, values in axes.items():
+        place = f"sweep {axis}"
         if not isinstance(values, (list, tuple, range)) or not values:
-            message = f"{name} {axis}: expected a list of values, found {repr_of(values)}"
+            message = f"{place}: expected a list of values, found {repr_of(values)}"
             raise UsageError(message)
         # Compared as ids show them: 1 and "1" would be two tests of one name.
-        labels = [str(_label(f"{name} {axis}", each)) for each in values]
+        labels = [str(_label(place, each)) for each in values]
         twice = next((each for each in labels if labels.count(each) > 1), None)
         if twice is not None:
-            message = f"{name} {axis}: expected each value once, found {twice} again"
+            message = f"{place}: expected each value once, found {twice} again"
             raise UsageError(message)
-        if axis == _BATCH:
-            values = [whole_number(f"{name} {axis}", each, least=1) for each in values]  # noqa: PLW2901
-        axes[str(axis)] = tuple(values)
-    return axes
+        for each in values if axis == _BATCH else ():
+            whole_number(place, each, least=1)
 
 
 def _label(place: str, value: Any) -> Scalar:
@@ -62,11 +60,11 @@ def _label(place: str, value: Any) -> Scalar:
     raise UsageError(message)
 
 
-def generate_points(metafunc: pytest.Metafunc, sweep: object) -> None:
-    test = metafunc.definition.nodeid
+def generate_points(metafunc: pytest.Metafunc, axes: Mapping[str, Sequence[Any]]) -> None:
     try:
-        axes = axes_of("sweep", sweep)
+        _check_axes(axes)
     except UsageError as error:
+        test = metafunc.definition.nodeid
         pytest.fail(f"{test}: @pytest.mark.ttnn_perf: {error}", pytrace=False)
     points = list(itertools.product(*axes.values()))
     metafunc.parametrize(list(axes), points, ids=[_id_of(axes, point) for point in points])

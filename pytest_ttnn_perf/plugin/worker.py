@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.assignment import Assignment
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.measure.instruments import Instruments
     from pytest_ttnn_perf.measure.observer import Observer
     from pytest_ttnn_perf.plugin.wire import OrchestratorLink
 
@@ -65,21 +64,26 @@ _NOTHING: Final = nullcontext()
 class Worker:
     """Measures the tests of one process; it judges nothing.
 
-    ``interrupts`` are held from the end of a measured call until its report is sent; None where
-    nothing is sent. ``own`` is the folder of one that has a share of the assigned tests.
+    ``profiler`` is the one that this process has been given variables for. ``own`` is the folder of
+    one that has a share of the assigned tests.
     """
 
     def __init__(
         self,
         settings: Settings,
-        instruments: Instruments,
+        profiler: ProfilerKind,
         assignment: Assignment | None = None,
-        interrupts: Interrupts | None = None,
+        stream: SessionForwarder | None = None,
         own: Path | None = None,
     ) -> None:
         from pytest_ttnn_perf.measure.helpers import HelperFinder, SelfProfilingWatch
+        from pytest_ttnn_perf.measure.instruments import instruments_for
 
-        self.settings, self.instruments, self.interrupts = settings, instruments, interrupts
+        opened = stream.opened if stream else None
+        instruments = instruments_for(settings, profiler, assignment, own=own, opened=opened)
+        self.settings, self.instruments = settings, instruments
+        #: Held from the end of a measured call until its report is sent.
+        self.interrupts = stream.interrupts if stream else None
         #: Where several processes measure at once: the turn that each timed section waits for.
         self.turn = turn_in(assignment.folder) if assignment is not None and own else None
         versions = assignment.versions if assignment else None
@@ -99,7 +103,7 @@ class Worker:
         self.apart = frozenset(assignment.apart) if assignment else ()
         self.watch = SelfProfilingWatch(
             lambda: instruments.has_opened_device,
-            profiled=assignment is not None and assignment.profiler not in _UNPROFILED,
+            profiled=profiler not in _UNPROFILED,
             beside_others=own is not None,
             elsewhere=assignment is not None,
         )
@@ -468,30 +472,31 @@ class SessionForwarder:
             points |= {} if point is None else {item.nodeid: encode(point)}
         self._send_collection(
             [item.nodeid for item in items],
-            measured=[item.nodeid for item in measured],
-            deselected=self.deselected,
-            identities=self.identities,
-            points=points,
+            [item.nodeid for item in measured],
+            points,
         )
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        if not self._sent_collection:
+        if not self._sent_collection:  # measured is not known of distributed tests
             self._sent_collection = True
-            self._send_collection([*ids])
+            self._send_collection([*ids], None, {})
 
-    def _send_collection(self, tests: list[str], **known: object) -> None:
-        """Send the tests to come; more is not known of distributed ones."""
+    def _send_collection(
+        self, tests: list[str], measured: list[str] | None, points: dict[str, object]
+    ) -> None:
         assert self.session is not None
         settings = settings_of(self.session.config)
-        unknown: dict[str, Any] = {"deselected": [], "identities": {}, "points": {}}
         self._send(
             "collected",
             tests=tests,
+            measured=measured,
+            deselected=self.deselected,
+            identities=self.identities,
+            points=points,
             baselines=str(settings.baselines),
             confirm=settings.confirm,
             root=str(self.session.config.rootpath),
-            **{"measured": None, **unknown, **known},
         )
 
     @pytest.hookimpl(optionalhook=True)

@@ -196,14 +196,9 @@ class Workers(Struct):
 
         command, remedy = self.settings.reset, _REMEDY
         broker = find_broker(self.environment)
-        if broker is not None:
-            remedy = f"the device broker {BROKER} resets its devices itself, after this job"
-            if not broker.runs_us:
-                remedy = f"the device broker {BROKER} is up ({broker.socket}): {BROKER_RESET}"
-            resets = BROKER_RESET.split()  # in a job it would end the job first
-            if command is not None and (broker.runs_us or command.split()[:2] != resets):
-                self.print_line(f"ttnn-perf: the device is not reset by hand: {remedy}")
-                command = None
+        if broker is not None:  # which resets its devices itself: by hand, it would end other jobs
+            command = None
+            remedy = f"the device broker {BROKER} resets it after this job, or {BROKER_RESET} does"
         if command is None:  # after a crash the next one mostly can
             return f"{_UNUSABLE}: {remedy}" if hung else None
         self.print_line(f"ttnn-perf: resetting the device: {command}")
@@ -284,51 +279,42 @@ class Pass:
             yield from self._run_workers(alone=True)
 
     def _run_workers(self, *, alone: bool) -> Generator[Message]:
-        while True:
-            done = self._done
-            lost, ending = yield from self._one_worker(alone=alone)
-            if lost is None:
-                return
-            yield lost
-            if ending and self._opened and (ending.hung or ending.code < 0):  # as it was killed
-                self.stopped = self._workers.reset(hung=ending.hung)
-            # Another worker only if this one got anywhere: no test is tried for ever.
-            got_on = lost["tests"] or self._done > done
-            if not self._left or not got_on or self.stop or self.stopped:
-                return
-
-    def _one_worker(
-        self, *, alone: bool
-    ) -> Generator[Message, None, tuple[Message | None, Ending | None]]:
-        self._running.clear()
-        self._opened = False
-        workers, left = self._workers, None if self._left is None else tuple(self._left)
+        workers = self._workers
         # What profiles itself is not profiled, whatever pass it is of.
         kind = PassKind.WALL if alone and self._kind is PassKind.DEVICE else self._kind
-        profiled = self._profiled and not alone
-        try:
-            child = workers.start(
-                kind, left, profiled=profiled, more_room=self._more_room, alone=alone
-            )
-        except TtnnPerfError as error:
-            if left is None:  # nothing is known of any test yet
-                raise
-            why = f"could not be started: {error.__cause__}; log: {workers.folder}"
-            return Message("lost", {"tests": [], "text": why, "tail": ""}), None
-        try:
-            ending = yield from self._listen(child)
-        except BaseException:
-            workers.discard(child.log.parent)  # nothing is wrong with this worker
-            raise
-        if ending is None:
-            workers.discard(child.log.parent)
-            return None, None
-        workers.keep()
-        running = list(self._running)
-        for test in running:
-            self._finish(test)
-        loss = {"tests": running, "text": f"{ending}; log: {child.log}"}
-        return Message("lost", {**loss, "tail": last_words(child.log)}), ending
+        how = {"profiled": self._profiled and not alone, "more_room": self._more_room}
+        while True:
+            self._running.clear()
+            self._opened, done = False, self._done
+            left = None if self._left is None else tuple(self._left)
+            try:
+                child = workers.start(kind, left, **how, alone=alone)
+            except TtnnPerfError as error:
+                if left is None:  # nothing is known of any test yet
+                    raise
+                why = f"could not be started: {error.__cause__}; log: {workers.folder}"
+                yield Message("lost", {"tests": [], "text": why, "tail": ""})
+                return
+            ending = None
+            try:
+                ending = yield from self._listen(child)
+            finally:
+                if ending is None:  # nothing is wrong with this worker
+                    workers.discard(child.log.parent)
+            if ending is None:
+                return
+            workers.keep()
+            running = list(self._running)
+            for test in running:
+                self._finish(test)
+            text = f"{ending}; log: {child.log}"
+            yield Message("lost", {"tests": running, "text": text, "tail": last_words(child.log)})
+            if self._opened and (ending.hung or ending.code < 0):  # as it was killed
+                self.stopped = workers.reset(hung=ending.hung)
+            # Another worker only if this one got anywhere: no test is tried for ever.
+            got_on = running or self._done > done
+            if not self._left or not got_on or self.stop or self.stopped:
+                return
 
     def _listen(self, child: WorkerProcess) -> Generator[Message, None, Ending | None]:
         """Yield all messages of a worker; return how it ended if badly.

@@ -170,10 +170,6 @@ IDS = """
     def test_written(ttnn_perf, batch, expected):
         ttnn_perf.record("latency", [1.0], unit="ms")
 
-    @pytest.mark.parametrize("batch, expected", [pytest.param(1, 5, id="5-layers")])
-    def test_short(ttnn_perf, batch, expected):
-        ttnn_perf.record("latency", [1.0], unit="ms")
-
     @pytest.mark.parametrize("batch, expected", [(1, 5.5)], ids=["resnet"])
     def test_named(ttnn_perf, batch, expected):
         ttnn_perf.record("latency", [1.0], unit="ms")
@@ -189,8 +185,7 @@ IDS = """
 IDENTITIES = {
     *(f"test_objects[{batch}-{kind}]" for batch in (1, 2)
       for kind in ("dtype0", "Mode.FAST", "None", "b-f")),
-    "test_written[b1]",
-    "test_short[5-layers]",
+    "test_written[b1-163.85]",
     "test_named[resnet]",
     "test_words[1-a]",
     "test_words[1-b]",

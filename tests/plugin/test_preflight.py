@@ -52,11 +52,13 @@ def test_the_installed_ttnn_is_asked_once_and_decides(
     tmp_path: Path, asked: list[tuple[object, ...]]
 ) -> None:
     environment = {"TTNN_PERF_DEVICES": str(tmp_path)}
-    found = choose_profiler(settings(tmp_path), environment)
+    found = choose_profiler(settings(tmp_path), environment, isolated=True)
     assert found == ProfilerChoice(ProfilerKind.DEVICE, "ttnn 0.81.1 is Tracy-enabled", tracy=True)
     assert asked == [(environment, {"timeout_s": 300.0})]
     elsewhere = {"TTNN_PERF_DEVICES": str(tmp_path / "none")}
-    assert choose_profiler(settings(tmp_path), elsewhere).why == "no device was found"
+    assert (
+        choose_profiler(settings(tmp_path), elsewhere, isolated=True).why == "no device was found"
+    )
     assert len(asked) == 1, "there is nothing that it could profile"
 
 
@@ -70,7 +72,7 @@ def test_nothing_is_asked_where_nothing_depends_on_it(
     if profiler is ProfilerKind.AUTO:
         monkeypatch.setattr(readiness, "installed_ttnn", lambda: Build(None))
     why = "as asked" if profiler is ProfilerKind.OFF else "no ttnn is installed"
-    found = choose_profiler(settings(tmp_path, profiler=profiler), {})
+    found = choose_profiler(settings(tmp_path, profiler=profiler), {}, isolated=True)
     assert found == ProfilerChoice(ProfilerKind.OFF, why)
     assert asked == []
     assert list(tmp_path.iterdir()) == []
@@ -81,11 +83,11 @@ def test_tt_lang_s_profilers_may_be_set_where_they_are_asked_for(tmp_path: Path)
     ttlang = settings(tmp_path, profiler=ProfilerKind.TTLANG)
     devices = {"TTNN_PERF_DEVICES": str(tmp_path)}
     environment = {"TTLANG_PERF_DUMP": "1", **SELF_CHECKS, **devices}
-    assert choose_profiler(ttlang, environment).kind is ProfilerKind.TTLANG
+    assert choose_profiler(ttlang, environment, isolated=True).kind is ProfilerKind.TTLANG
 
     environment["TTLANG_AUTO_PROFILE"] = "1"
     with pytest.raises(UsageError) as raised:
-        choose_profiler(ttlang, environment)
+        choose_profiler(ttlang, environment, isolated=True)
     assert str(raised.value) == (
         "TTLANG_AUTO_PROFILE + TTLANG_PERF_DUMP cannot be used together: each profiles the same "
         "kernels in its own way: unset TTLANG_AUTO_PROFILE or TTLANG_PERF_DUMP"
