@@ -7,6 +7,7 @@ or commits that were not tried, has a line of its own.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping  # noqa: TC003  # read when a step is decoded
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Final
@@ -440,15 +441,11 @@ def _lines(steps: Sequence[Step], ways: Sequence[Way]) -> Iterator[Block]:
 
 
 def _count_line(steps: Sequence[Step], ways: Sequence[Way]) -> str:
-    kept = sum(step.is_kept for step in steps)
+    numbers = Counter(step.decision for step in steps)
+    kept = numbers.pop(Decision.KEEP, 0)
     leading = len({part.step.id for way in ways for part in way.parts if part.leads})
     replaced = f", {kept - leading} kept and discarded since" if kept > leading else ""
-    others = {
-        decision: sum(step.decision is decision for step in steps)
-        for decision in Decision
-        if decision is not Decision.KEEP
-    }
-    more = "".join(f", {number} {each.value}" for each, number in others.items() if number)
+    more = "".join(f", {numbers[each]} {each.value}" for each in Decision if numbers[each])
     return f"{counted(len(steps), 'step')}: {leading} kept{replaced}{more}"
 
 

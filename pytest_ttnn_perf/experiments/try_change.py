@@ -37,7 +37,7 @@ from pytest_ttnn_perf.experiments.journal import (
     read_steps,
     write_step,
 )
-from pytest_ttnn_perf.experiments.rounds import Sessions, is_exact
+from pytest_ttnn_perf.experiments.rounds import is_exact
 from pytest_ttnn_perf.gate.judging import check_numbers
 from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES, VERDICT_RULES
 from pytest_ttnn_perf.machine.repository import Repository
@@ -99,33 +99,34 @@ def try_change(asked: Experiment, message: str, base_ref: str | None = None) -> 
     # New files that tests have written are no part of it.
     edited = not watch.refusals and repository.now(now).tree != now.tree
     decision, reasons = decide(result, watch.refusals, edited=edited)
-    if watch.refusals:  # what was measured before that was known means nothing
-        result = replace(result, compared=(), sides=(Sessions(0), Sessions(0)))
-    effects = effects_of(result)
-    opened, closed = finding_changes(result)
     moment = datetime.now(timezone.utc)
     step = Step(
         # Sorts by time, also within a second: a step that is refused at once takes less.
-        id=f"{moment:%Y%m%dT%H%M%SZ}-{moment.microsecond // 1000:03x}{secrets.randbelow(4096):03x}",
-        at=f"{moment:%Y-%m-%dT%H:%M:%SZ}",
-        message=message,
-        decision=decision,
-        reasons=tuple(reasons),
+        f"{moment:%Y%m%dT%H%M%SZ}-{moment.microsecond // 1000:03x}{secrets.randbelow(4096):03x}",
+        f"{moment:%Y-%m-%dT%H:%M:%SZ}",
+        message,
+        decision,
+        tuple(reasons),
         base=base.state.commit,
         base_tree=base.state.tree,
         state=now.commit,
         state_tree=now.tree,
         head=head,
         rounds=result.whole,
-        effects=effects,
         refusals=tuple(dict.fromkeys(watch.refusals)),
-        opened=opened,
-        closed=closed,
-        # What was measured of a tree that changed meanwhile is the effect of no known change.
-        predictions=() if edited else predictions_of(closed, effects),
-        candidates=candidates_of(result),
-        situations=situations_of(result),
     )
+    if not watch.refusals:  # what was measured before that was known means nothing
+        effects, (opened, closed) = effects_of(result), finding_changes(result)
+        step = replace(
+            step,
+            effects=effects,
+            opened=opened,
+            closed=closed,
+            # What was measured of a tree that changed meanwhile is the effect of no known change.
+            predictions=() if edited else predictions_of(closed, effects),
+            candidates=candidates_of(result),
+            situations=situations_of(result),
+        )
     file = write_step(artifacts, step)
     repository.keep(step.id, now)
     # What is tracked, `git commit -a` knows.
@@ -204,9 +205,8 @@ class _Watch:
         for path, (before, after) in changed.items():
             edit = self._edit_of(path, tests)
             if edit is not None:
-                text = f"{path} is new" if before is None else self._where(path)
-                text = f"{path} was removed" if after is None else text
-                found.append(Refusal(edit.value, text))
+                what = " is new" if before is None else " was removed" if after is None else ""
+                found.append(Refusal(edit.value, f"{path}{what}"))
         return found
 
     def _edit_of(self, path: str, tests: Sequence[str]) -> Edit | None:
@@ -221,13 +221,6 @@ class _Watch:
         ):
             return Edit.CONFTEST
         return Edit.TEST if path in tests else None
-
-    def _where(self, path: str) -> str:
-        first = next(iter(self._repository.new_lines(self._before, self._now, path)), None)
-        if first is None:
-            return f"{path}: lines were removed"
-        number, text = first
-        return f"{path}:{number}: {shortened(text.strip(), _SHOWN)}"
 
     def _inside(self, path: Path | None) -> str | None:
         real, root = Path(os.path.realpath(path or os.sep)), self._repository.root
@@ -408,26 +401,13 @@ def effects_of(result: AbResult) -> tuple[Effect, ...]:
             continue
         verdict, limits = compared.verdict, compared.limits
         metric = verdict.metric
+        definition = (metric.name, metric.unit, metric.better, metric.kind)
         low, high = compared.ends_as_read or (None, None)
         holds = compared.outcome is Outcome.REGRESSED and not _is_worse(compared)
-        found.append(
-            Effect(
-                compared.test,
-                metric.name,
-                metric.unit,
-                metric.better,
-                metric.kind,
-                _HOLDS if holds else compared.word,
-                verdict.centre,
-                verdict.observed,
-                verdict.change_as_read,
-                low,
-                high,
-                compared.rounds,
-                limits.target,
-                limits.at_least,
-            )
-        )
+        word = _HOLDS if holds else compared.word
+        values = (verdict.centre, verdict.observed, verdict.change_as_read, low, high)
+        asked = (limits.target, limits.at_least)
+        found.append(Effect(compared.test, *definition, word, *values, compared.rounds, *asked))
     return tuple(found)
 
 
@@ -446,32 +426,22 @@ def finding_changes(result: AbResult) -> tuple[tuple[StepFinding, ...], tuple[St
             {(f.code, f.region): f for f in observation.findings if f.stands}
             for observation in (then, now)
         )
-        opened += [_step_finding(test, f) for key, f in after.items() if key not in before]
-        gone = [
-            finding
-            for key, finding in before.items()
-            if key not in after and now.outcomes.get(finding.code) in _ANSWERED
-        ]
-        regions: set[str] = set()
+        opened += [_step_finding(test, after[key]) for key in after if key not in before]
+        gone = [before[key] for key in before if key not in after]
+        largest: dict[str, Finding] = {}
         for finding in sorted(gone, key=lambda f: -(f.saving_ns or 0.0)):
-            found = _step_finding(test, finding)
-            is_largest = finding.region not in regions
-            regions.add(finding.region)
-            closed.append(replace(found, saving_ns=finding.saving_ns) if is_largest else found)
+            if now.outcomes.get(finding.code) in _ANSWERED:
+                found = _step_finding(test, finding)
+                if largest.setdefault(finding.region, finding) is finding:
+                    found = replace(found, saving_ns=finding.saving_ns)
+                closed.append(found)
     return tuple(opened), tuple(closed)
 
 
 def _step_finding(test: str, finding: Finding) -> StepFinding:
-    return StepFinding(
-        test,
-        finding.code,
-        finding.name,
-        finding.adds_ns if finding.adds_ns is not None else finding.saving_ns,
-        finding.fix,
-        finding.region,
-        finding.at_most,
-        finding.gaps_ns,
-    )
+    saving_ns = finding.saving_ns if finding.adds_ns is None else finding.adds_ns
+    about = (finding.fix, finding.region, finding.at_most, finding.gaps_ns)
+    return StepFinding(test, finding.code, finding.name, saving_ns, *about)
 
 
 def predictions_of(
@@ -510,20 +480,19 @@ def candidates_of(result: AbResult) -> tuple[StepFinding, ...]:
     for test, (_, now) in _first_rounds(result).items():
         # The host holds the test up, so that faster kernels change nothing.
         waits = now.model_kind == ModelKind.HOST_BOUND.value
-        for finding in filter(is_step, now.findings):
-            order = order_of_step(finding, waits=waits)
-            found.append((order, test, _step_finding(test, finding)))
+        steps = filter(is_step, now.findings)
+        found += [(order_of_step(finding, waits=waits), test, finding) for finding in steps]
     found.sort(key=lambda each: each[:2])
-    return tuple(finding for _, _, finding in found[:_CANDIDATES])
+    return tuple(_step_finding(test, finding) for _, test, finding in found[:_CANDIDATES])
 
 
 def situations_of(result: AbResult) -> dict[str, Situation]:
     by_op = {each.test: each.by_op for each in result.compared if each.by_op}
     situations = {}
     for test, (_, now) in _first_rounds(result).items():
-        hardware, found = now.hardware, None
-        if now.ops is not None and hardware is not None and not hardware.simulated:
-            found = roofline_of_groups(now.ops, hardware.arch)
+        found = None
+        if now.ops and now.hardware and not now.hardware.simulated:
+            found = roofline_of_groups(now.ops, now.hardware.arch)
         kernel_ns, least_ns = found or (None, None)
         situations[test] = Situation(test, now.bottleneck, kernel_ns, least_ns, by_op.get(test))
     return situations

@@ -71,7 +71,6 @@ _NOBODY: Final = {
     for who in ("AUTHOR", "COMMITTER")
     for what, value in (("NAME", "ttnn-perf"), ("EMAIL", "ttnn-perf"), ("DATE", "@0 +0000"))
 }
-_HUNK: Final = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 
 
 class WorkingTree(NamedTuple):
@@ -209,19 +208,6 @@ class Repository(Git):
             _, _, then, now, _ = described.split(" ")  # an id of zeros is that of no file
             found[path] = (then if then.strip("0") else None, now if now.strip("0") else None)
         return found
-
-    def new_lines(self, before: State, after: State, path: str) -> Iterator[tuple[int, str]]:
-        """Yield the numbered lines of a file that are new."""
-        words = ("diff-tree", "-p", "-U0", "--no-color", "--no-ext-diff", "--no-textconv")
-        printed = self.ask(*words, "--no-renames", before.tree, after.tree, "--", path) or ""
-        number = None
-        for line in printed.splitlines():
-            hunk = _HUNK.match(line)
-            if hunk:
-                number = int(hunk[1])
-            elif number is not None and line.startswith("+"):
-                yield number, line[1:]
-                number += 1
 
     def text(self, state: State, path: str) -> str:
         return self.ask("cat-file", "blob", f"{state.tree}:{path}") or ""

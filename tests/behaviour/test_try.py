@@ -67,7 +67,7 @@ def test_in_processes_of_their_own_both_sides_run_their_own_code(
     assert refused.code == 1
     assert refused.text.splitlines()[:2] == [
         "NOT_COMPARABLE: other",
-        "  test edited: test_model.py:26: # other",
+        "  test edited: test_model.py",
     ]
     assert len(versions.processes()) == 6, "nothing is measured in vain"
 

@@ -50,7 +50,6 @@ def test_a_state_has_what_is_changed_staged_new_and_gone_and_nothing_is_touched(
         "a folder/new é.py": (False, True),
         "gone.py": (True, False),
     }
-    assert list(states.new_lines(start, now, "kept.py")) == [(2, "2 2")]
     assert states.text(now, "kept.py") == "one\n2 2"
     assert states.now() == now, "the same files are the same state"
 
