@@ -23,7 +23,7 @@ from sqlalchemy import Connection, text
 
 from pytest_ttnn_perf.core.observation import Run, decode_run
 from pytest_ttnn_perf.core.settings import database_url
-from pytest_ttnn_perf.history.database import RUN, Database, RunFilter, read_runs, send
+from pytest_ttnn_perf.history.database import RUN, Database, read_runs, send
 from pytest_ttnn_perf.history.runs import RecordFile, RunSelection
 from pytest_ttnn_perf.report.run import run_text
 
@@ -121,16 +121,12 @@ def main() -> int:
             database.write(partial(copy_night, number))
         runs = [record(rng, options.tests, 340 + n) for n in range(ROUNDS)]
         sending = [cpu_seconds(partial(send_one, database, r, run_text(r))) for r in runs]
-        wanted = RunSelection(all_branches=True)
-        last, one = RunFilter(last=LAST), RunFilter(tests=lambda names: names[:1])
+        read = partial(read_runs, database, Path(folder), RunSelection(all_branches=True))
+        of_last, of_one = partial(read, last=LAST), partial(read, tests=lambda names: names[:1])
         reading, series = (
-            min(
-                cpu_seconds(lambda a=asked: read_runs(database, Path(folder), wanted, a))  # type: ignore[misc]
-                for _ in range(ROUNDS)
-            )
-            for asked in (last, one)
+            min(cpu_seconds(each) for _ in range(ROUNDS)) for each in (of_last, of_one)
         )
-        found = read_runs(database, Path(folder), wanted, last).runs
+        found = of_last().runs
         assert [len(run.readings) for run in found] == [options.tests * METRICS] * LAST
         size = size_of(database)
     print(f"shape: {options.tests} tests x {METRICS} metrics x {options.runs} runs, SQLite")

@@ -210,7 +210,7 @@ def _read_files(options: argparse.Namespace, wanted: RunSelection) -> RunHistory
 def _read_database(
     url: DatabaseUrl, options: argparse.Namespace, wanted: RunSelection, renamed: Renamed
 ) -> RunHistory:
-    from pytest_ttnn_perf.history.database import Database, RunFilter, read_runs
+    from pytest_ttnn_perf.history.database import Database, read_runs
 
     selector = getattr(options, "test", None) or ""
 
@@ -223,8 +223,8 @@ def _read_database(
         }
         return [test for test in tests if test in before or matches(test, selector)]
 
-    asked = RunFilter(options.last, named if selector else None, getattr(options, "metric", None))
-    return read_runs(Database(url), Path.cwd(), wanted, asked)
+    tests = named if selector else None
+    return read_runs(Database(url), Path.cwd(), wanted, last=options.last, tests=tests)
 
 
 def _database_url(options: argparse.Namespace) -> DatabaseUrl | None:

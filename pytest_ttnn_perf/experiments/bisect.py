@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
+    from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.experiments.paired import Comparison, Interval
     from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns
     from pytest_ttnn_perf.machine.repository import Commit
@@ -95,16 +96,16 @@ class Step(NamedTuple):
 
 
 class FollowedMetric(NamedTuple):
-    """The metric that is slower, how much, and all slower tests.
-
-    ``is_rate``: of which more is better; its changes are those of a time all the same.
-    """
+    """The metric that is slower, how much, and all slower tests."""
 
     test: str
-    metric: str
+    metric: Metric
     found: Interval
     tests: tuple[str, ...]
-    is_rate: bool = False
+
+    def numbers(self, found: Interval) -> str:
+        rounds = counted(found.rounds, "round")
+        return f"{_change(found, self.metric)} ({_interval(found, self.metric)}, {rounds})"
 
 
 class End(Enum):
@@ -324,15 +325,13 @@ class Hunt:
         slower = _slower(compared)
         if slower:
             self.followed = followed = self._followed(turns, slower)
-            text = f"{followed.test} {followed.metric} {_numbers(followed.found, followed)}"
+            text = f"{followed.test} {followed.metric.name} {followed.numbers(followed.found)}"
             self.asked.print_line(f"{bad.short} is slower than {good}: {text}")
         return compared
 
     def _followed(self, turns: InTurns, slower: Sequence[Comparison]) -> FollowedMetric:
-        metric = slower[0].verdict.metric
-        tests = tuple(dict.fromkeys(each.test for each in slower))
-        interval, is_rate = self._interval(turns, slower[0]), metric.better is Better.HIGHER
-        return FollowedMetric(slower[0].test, metric.name, interval, tests, is_rate)
+        first, tests = slower[0], tuple(dict.fromkeys(each.test for each in slower))
+        return FollowedMetric(first.test, first.verdict.metric, self._interval(turns, first), tests)
 
     def _interval(self, turns: InTurns, compared: Comparison) -> Interval:
         sides = (side.good()[compared.test] for side in (turns.before, turns.after))
@@ -354,7 +353,7 @@ class Hunt:
             step = Step(commit.id, What.SKIPPED, why=why.removeprefix(f"{commit.short}: "))
         self.search.results[commit.id] = step.what
         self.steps.append(step)
-        text = _numbers(step.found, followed) if step.found else step.why
+        text = followed.numbers(step.found) if step.found else step.why
         self.asked.print_line(f"{step.what.value} {commit.short} {commit.subject}: {text}")
         self.asked.print_line(self.status)
 
@@ -363,7 +362,7 @@ class Hunt:
         compared = next((each for each in judged if _is_of(each, followed)), None)
         if compared is None:
             troubles = troubles_of({commit.short: turns.after, self.good.short: turns.before})
-            nothing = f"it does not measure {followed.metric} of {followed.test}"
+            nothing = f"it does not measure {followed.metric.name} of {followed.test}"
             return Step(commit.id, What.SKIPPED, why=troubles.get(followed.test, nothing))
         if compared.low is None:
             why = ab_sentence(compared, self.good.short, after=commit.short)
@@ -409,7 +408,7 @@ def _slower(compared: Sequence[Comparison]) -> list[Comparison]:
 
 
 def _is_of(compared: Comparison, followed: FollowedMetric) -> bool:
-    return (compared.test, compared.verdict.metric.name) == (followed.test, followed.metric)
+    return (compared.test, compared.verdict.metric.name) == (followed.test, followed.metric.name)
 
 
 def bisect_listing(hunt: Hunt, words: Sequence[str]) -> Listing:
@@ -419,7 +418,7 @@ def bisect_listing(hunt: Hunt, words: Sequence[str]) -> Listing:
     is_known = hunt.end in {End.FOUND, End.RANGE, End.NOT_CONFIRMED}
     first = hunt.suspects[-1] if is_known else None
     followed = hunt.followed
-    columns = _columns(followed)
+    columns = _columns(followed.metric if followed else None)
     document = {
         "outcome": hunt.end.value,
         "good": commit_object(hunt.good),
@@ -430,7 +429,7 @@ def bisect_listing(hunt: Hunt, words: Sequence[str]) -> Listing:
         "before": commit_object(hunt.before) if is_known else None,
         "suspects": [commit.id for commit in hunt.suspects],
         "test": followed and followed.test,
-        "metric": followed and followed.metric,
+        "metric": followed and followed.metric.name,
         "slowdown": followed and followed.found._asdict(),
         "effects": [
             {name: each[name] for name in _EFFECT}
@@ -445,8 +444,8 @@ def bisect_listing(hunt: Hunt, words: Sequence[str]) -> Listing:
         f"bad: {commit_text(hunt.bad)}, {counted(len(hunt.history), 'commit')} later",
     ]
     if followed is not None:
-        numbers = _numbers(followed.found, followed)
-        lines.append(f"followed: {followed.test} {followed.metric}, {numbers}")
+        numbers = followed.numbers(followed.found)
+        lines.append(f"followed: {followed.test} {followed.metric.name}, {numbers}")
     lines.append("")
     if rows:
         lines += [*columns.table(rows), ""]
@@ -461,14 +460,14 @@ def _resume(hunt: Hunt, words: Sequence[str]) -> str:
     return command_line("ttnn-perf", "bisect", *ends, *words)
 
 
-def _columns(followed: FollowedMetric | None) -> Columns[tuple[Commit, Step]]:
+def _columns(metric: Metric | None) -> Columns[tuple[Commit, Step]]:
     return Columns(
         Column("commit", lambda r: r[0].id, "commit", lambda r: r[0].short),
         Column("date", lambda r: r[0].date, "date", lambda r: r[0].date[:10], fit=DROPPED[2]),
         Column("change", lambda r: r[1].found and r[1].found.change, "change",
-               lambda r: _change(r[1].found, followed), right=True),
+               lambda r: _change(r[1].found, metric), right=True),
         Column("low", lambda r: r[1].found and r[1].found.low, "interval",
-               lambda r: _interval(r[1].found, followed), right=True, fit=DROPPED[3]),
+               lambda r: _interval(r[1].found, metric), right=True, fit=DROPPED[3]),
         Column("high", lambda r: r[1].found and r[1].found.high),
         Column("rounds", lambda r: r[1].found.rounds if r[1].found else 0, "rounds", right=True,
                fit=DROPPED[1]),
@@ -478,26 +477,15 @@ def _columns(followed: FollowedMetric | None) -> Columns[tuple[Commit, Step]]:
     )  # fmt: skip
 
 
-def _numbers(found: Interval, followed: FollowedMetric) -> str:
-    rounds = counted(found.rounds, "round")
-    return f"{_change(found, followed)} ({_interval(found, followed)}, {rounds})"
+def _change(found: Interval | None, metric: Metric | None) -> str:
+    return format_change(metric.as_read(found.change)) if found and metric else "-"
 
 
-def _change(found: Interval | None, followed: FollowedMetric | None) -> str:
-    return _as_read(found.change, followed) if found else "-"
-
-
-def _interval(found: Interval | None, followed: FollowedMetric | None) -> str:
-    if found is None:
+def _interval(found: Interval | None, metric: Metric | None) -> str:
+    if found is None or metric is None:
         return "-"
-    ends = _as_read(found.low, followed), _as_read(found.high, followed)
-    return " to ".join(reversed(ends) if followed and followed.is_rate else ends)
-
-
-def _as_read(change: float, followed: FollowedMetric | None) -> str:
-    """Format a change as read from two values: minus is lower."""
-    is_rate = followed is not None and followed.is_rate
-    return format_change(-change / (1 + change) if is_rate else change)
+    ends = sorted(metric.as_read(end) or 0.0 for end in (found.low, found.high))
+    return " to ".join(map(format_change, ends))
 
 
 def _conclusion(hunt: Hunt, words: Sequence[str]) -> Iterator[str]:

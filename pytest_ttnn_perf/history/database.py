@@ -13,7 +13,7 @@ import sqlite3
 import time
 import zlib
 from collections import defaultdict
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from hashlib import sha256
 from itertools import islice
@@ -188,14 +188,9 @@ class Database:
 
     def compact(self) -> None:
         """Return freed space to the disk; servers do so themselves."""
-        if self.url.file is None:
-            return
-        try:
-            with closing(self._open_file(writes=True)) as connection:
+        if self.url.file is not None:
+            with suppress(sqlite3.Error), closing(self._open_file(writes=True)) as connection:
                 connection.execute("VACUUM")
-        except sqlite3.Error as error:
-            problem = f"it is pruned, but its file cannot be made smaller now: {error}"
-            raise HistoryError(self.url, problem) from None
 
     def _attempts(self, work: Callable[[Connection], T], *, writes: bool) -> T:
         if writes not in self._engines:
@@ -426,25 +421,22 @@ class StoredRecord(Struct, frozen=True):
             raise HistoryError(self.database.url, problem) from cause
 
 
-class RunFilter(Struct, frozen=True):
-    """Filter of runs: ``last`` N, some tests, one metric; None for all.
-
-    ``tests`` chooses among the names of all tests.
-    """
-
-    last: int | None = None
-    tests: Callable[[Sequence[str]], Collection[str]] | None = None
-    metric: str | None = None
-
-
 def read_runs(
-    database: Database, folder: Path, wanted: RunSelection, asked: RunFilter
+    database: Database,
+    folder: Path,
+    wanted: RunSelection,
+    *,
+    last: int | None = None,
+    tests: Callable[[Sequence[str]], Collection[str]] | None = None,
 ) -> RunHistory:
-    """Read the selected runs; ``folder`` is in the repository of their commits."""
+    """Read the selected runs; ``folder`` is in the repository of their commits.
+
+    ``tests`` chooses among the names of all tests; None for all.
+    """
     history = arranged(_headings(database), folder, wanted)
-    runs = history.runs if asked.last is None else history.runs[-asked.last :]
+    runs = history.runs if last is None else history.runs[-last:]
     numbers = [run.source.number for run in runs if isinstance(run.source, StoredRecord)]
-    readings = database.read(partial(_readings, numbers, asked))
+    readings = database.read(partial(_readings, numbers, tests))
     filled = (
         replace(run, readings=tuple(readings.get(number, ())))
         for run, number in zip(runs, numbers, strict=True)
@@ -476,21 +468,19 @@ def _headings(database: Database) -> list[RecordedRun]:
 
 
 def _readings(
-    numbers: Sequence[int], asked: RunFilter, connection: Connection
+    numbers: Sequence[int],
+    tests: Callable[[Sequence[str]], Collection[str]] | None,
+    connection: Connection,
 ) -> dict[int, list[Reading]]:
     """Read the readings of runs, by row id.
 
-    A name that there is not selects all: then whoever asked can say which names there are.
+    If no test is chosen, all are read: then whoever asked can say which names there are.
     """
     seen = _OBSERVATION.c
-    filters = [seen.metric == asked.metric]
-    if asked.metric is None or not connection.execute(select(seen.run_id).where(*filters)).first():
-        filters = []
-    if asked.tests is not None:
-        names = connection.execute(select(seen.test).where(*filters).distinct()).scalars().all()
-        chosen = list(asked.tests(sorted(names)))
-        if 0 < len(chosen) <= _CHUNK:
-            filters.append(seen.test.in_(chosen))
+    filters = []
+    if tests is not None:
+        chosen = list(tests(sorted(connection.execute(select(seen.test).distinct()).scalars())))
+        filters = [seen.test.in_(chosen)] if 0 < len(chosen) <= _CHUNK else []
     found: dict[int, list[Reading]] = defaultdict(list)
     # Metrics of one definition are one object: they are compared a hundred thousand times.
     metrics: dict[tuple[str, ...], Metric] = {}

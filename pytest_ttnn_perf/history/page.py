@@ -29,12 +29,12 @@ from pytest_ttnn_perf.core.errors import InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.finding import RuleOutcome
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, metric_in
-from pytest_ttnn_perf.core.observation import Outcome, Reason
+from pytest_ttnn_perf.core.observation import Reason
 from pytest_ttnn_perf.core.ops import CALLS, OpGroups
 from pytest_ttnn_perf.core.text import counted, visible
 from pytest_ttnn_perf.gate.judge import NO_METRIC, settled_value
 from pytest_ttnn_perf.gate.judging import change_by_op, changed_times_ns, differences_of
-from pytest_ttnn_perf.history.page_html import page_html
+from pytest_ttnn_perf.history.page_html import TONES, page_html
 from pytest_ttnn_perf.history.runs import (
     RunHistory,
     RunSelection,
@@ -52,13 +52,10 @@ from pytest_ttnn_perf.report.findings import (
     title,
 )
 from pytest_ttnn_perf.report.sentences import (
-    ACCEPTED,
     accept_line,
-    heading,
     outcome_word,
     recorded_only,
     sentence,
-    sweep_sentences,
 )
 from pytest_ttnn_perf.report.tables import display_unit, format_value
 from pytest_ttnn_perf.report.terminal import (
@@ -81,7 +78,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.observation import JudgedTest, Verdict
     from pytest_ttnn_perf.core.ops import OpGroup, OpTable
     from pytest_ttnn_perf.gate.store import BaselineStore
-    from pytest_ttnn_perf.gate.sweeps import Sweep
     from pytest_ttnn_perf.history.page_html import Part
     from pytest_ttnn_perf.history.runs import Series
     from pytest_ttnn_perf.history.trends import SeriesChange
@@ -171,7 +167,6 @@ def page_of(source: PageSource) -> Part:
             for name, before, now in differences
         ],
         "trends": earlier.trends,
-        "sweeps": [*map(_sweep, report.summary_options.sweeps)],
         "notes": [*_notes(source), *source.notes, *notes],
     }
 
@@ -213,21 +208,7 @@ def _notes(source: PageSource) -> Iterator[str]:
 #: Words for tests that no verdict names, and for those that fail whatever their verdicts are.
 _RECORDED, _NO_ROOM, _MISTAKE, _FINDING = "RECORDED", "OUT_OF_MEMORY", "ERROR", "FINDING"
 #: What comes first, the worst.
-_ORDER: Final = (
-    _MISTAKE,
-    Outcome.REGRESSED.value,
-    Outcome.NO_DATA.value,
-    Outcome.TOO_NOISY.value,
-    Outcome.NOT_COMPARABLE.value,
-    Outcome.NO_BASELINE.value,
-    _FINDING,
-    Outcome.SHIFTED.value,
-    ACCEPTED,
-    Outcome.IMPROVED.value,
-    _NO_ROOM,
-    Outcome.WITHIN.value,
-    _RECORDED,
-)
+_ORDER: Final = tuple(TONES)
 
 
 def _tests(source: PageSource, earlier: EarlierRuns) -> tuple[list[Part], list[str]]:
@@ -447,28 +428,6 @@ def _waterfalls(
     ), []
 
 
-def _sweep(sweep: Sweep) -> Part:
-    columns = []
-    for each in sweep.metrics:
-        values = (abs(v) for point in sweep.points if (v := point.value(each.role)) is not None)
-        unit, scale = display_unit(each.metric, max(values, default=None))
-        columns.append({"name": each.name, "unit": unit, "scale": scale})
-    points = [
-        {
-            "test": point.test,
-            "axes": [(axis, str(value)) for axis, value in point.axes.items()],
-            "values": [point.value(each.role) for each in sweep.metrics],
-            "best": point.test in sweep.best,
-            "note": ", ".join(point.unmet)
-            if point.state == "measured"
-            else ": ".join(filter(None, (point.state, point.why))),
-        }
-        for point in sweep.points
-    ]
-    summary = "; ".join((heading(sweep), *sweep_sentences(sweep)))
-    return {"name": sweep.test, "metrics": columns, "points": points, "summary": summary}
-
-
 # Earlier runs: the history of each metric, and trends.
 
 #: So many tests are named of one change.
@@ -630,7 +589,7 @@ def _page_ops(groups: Sequence[OpGroup], arch: str | None, *, most: int) -> Iter
         yield {"name": name, "shape": "", "bound": "", "note": "", **unknown, **times(rest)}
 
 
-_BOUNDS: Final = {Bound.DRAM: "dram", Bound.COMPUTE: "compute", Bound.NEITHER: "", None: ""}
+_BOUNDS: Final[dict[Bound | None, str]] = {Bound.DRAM: "dram", Bound.COMPUTE: "compute"}
 
 
 def _work(members: Sequence[tuple[OpGroup, Roofline]], fidelity: str | None) -> Part:
@@ -648,14 +607,7 @@ def _work(members: Sequence[tuple[OpGroup, Roofline]], fidelity: str | None) -> 
     ideal_ns = whole(line.least_ns for line in lines)
     flops = whole(None if line.stale else line.work.flops for line in lines)
     moved = whole(None if line.dram_fraction is None else line.work.dram_bytes for line in lines)
-    bounds = {
-        _BOUNDS[line.bound]
-        if line.bound is not Bound.BOTH
-        else "dram"
-        if (line.dram_ns or 0.0) >= (line.compute_ns or 0.0)
-        else "compute"
-        for line in lines
-    }
+    bounds = {_bound(line) for line in lines}
     notes = [fidelity] if fidelity else []
     if any(line.stale for line in lines):
         notes.append("with these shapes it would be faster than the chip: they are not its own")
@@ -667,6 +619,12 @@ def _work(members: Sequence[tuple[OpGroup, Roofline]], fidelity: str | None) -> 
         "tflops": float(f"{flops / total_ns / 1000:.4g}") if flops else None,
         "note": "; ".join(notes),
     }
+
+
+def _bound(line: Roofline) -> str:
+    if line.bound is Bound.BOTH:
+        return "dram" if (line.dram_ns or 0.0) >= (line.compute_ns or 0.0) else "compute"
+    return _BOUNDS.get(line.bound, "")
 
 
 def _us(ns: float) -> float:

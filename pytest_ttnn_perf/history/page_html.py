@@ -33,7 +33,9 @@ TONES: Final = {
     "FINDING": "unsure",
     Outcome.IMPROVED.value: "better",
     ACCEPTED: "good",
+    "OUT_OF_MEMORY": "none",
     Outcome.WITHIN.value: "good",
+    "RECORDED": "none",
 }
 _RANKS: Final = {outcome: rank for rank, outcome in enumerate(TONES)}
 #: What would end a script element, or a line in older scripts, as JSON spells it as well.

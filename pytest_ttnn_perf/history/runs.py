@@ -27,7 +27,6 @@ from pytest_ttnn_perf.report.tables import (
     DROPPED,
     METRIC,
     OUTCOME_COLOURS,
-    UNLIMITED,
     Column,
     Columns,
     Fit,
@@ -35,7 +34,6 @@ from pytest_ttnn_perf.report.tables import (
     format_change,
     format_value,
     id_column,
-    stdout_style,
 )
 
 if TYPE_CHECKING:
@@ -520,10 +518,6 @@ def mark_of(point: Point) -> str:
     return "" if reading.verdict.outcome is Outcome.WITHIN else "stored"
 
 
-def change(before: float | None, after: float) -> float | None:
-    return None if not before else (after - before) / abs(before)
-
-
 _BARS: Final = "▁▂▃▄▅▆▇█"
 
 
@@ -544,9 +538,8 @@ def sparkline(values: Sequence[float], width: int) -> str:
     return "".join(_BARS[round((value - low) / span * (len(_BARS) - 1))] for value in drawn)
 
 
-#: A sparkline in a table, and the widest one above a table.
-_IN_TABLE: Final = 12
-_WIDEST: Final = 72
+#: The width of a sparkline.
+_WIDTH: Final = 12
 
 
 def overview_listing(series: Sequence[Series], history: RunHistory) -> Listing:
@@ -574,7 +567,7 @@ _OVERVIEW: Final[Columns[Series]] = Columns(
     Column("unit", lambda s: s.metric.unit),
     Column("last", lambda s: s.last.reading.value, "last",
            lambda s: format_value(s.metric, s.last.reading.value), right=True),
-    Column("", lambda s: sparkline(s.values, _IN_TABLE), "history", fit=DROPPED[2]),
+    Column("", lambda s: sparkline(s.values, _WIDTH), "history", fit=DROPPED[2]),
     Column("runs", lambda s: len(s.points), "runs", right=True),
     Column("since_accept", lambda s: s.since_accept, "since accept",
            lambda s: format_change(s.since_accept), right=True),
@@ -594,9 +587,8 @@ class _Row(NamedTuple):
 
     @property
     def change(self) -> float | None:
-        if self.before is None:
-            return None
-        return change(self.before.reading.value, self.point.reading.value)
+        before = self.before.reading.value if self.before else None
+        return (self.point.reading.value - before) / abs(before) if before else None
 
     @property
     def from_baseline(self) -> float | None:
@@ -649,7 +641,7 @@ def runs_listing(series: Sequence[Series], history: RunHistory, *, all_metrics: 
     ]
     lines: list[Block] = []
     for each, own in zip(shown, rows, strict=True):
-        lines += [_heading(each), f"  {_drawn(each)}", *_ROWS.table(own), ""]
+        lines += [_heading(each), *_ROWS.table(own), ""]
     other = len(series) - len(shown)
     if other:
         lines.append(f"{counted(other, 'metric')} not shown, as no verdict is given on them: "
@@ -664,11 +656,6 @@ def _heading(series: Series) -> str:
     setting = ", ".join(f"{name}={value}" for name, value in series.setting)
     parts = (series.test, series.metric.name, series.key, counted(len(series.points), "run"))
     return ", ".join(filter(None, (*parts, setting)))
-
-
-def _drawn(series: Series) -> str:
-    width = stdout_style().width
-    return sparkline(series.values, _WIDEST if width == UNLIMITED else min(width - 4, _WIDEST))
 
 
 def history_lines(history: RunHistory) -> Iterator[str]:

@@ -45,7 +45,6 @@ def small() -> Part:
         "tests": tests,
         "differences": [{"name": "firmware", "before": "18.2", "now": "18.4"}],
         "trends": [trend],
-        "sweeps": [_sweep()],
         "notes": ["3 runs of pull requests are left out of histories."],
     }  # fmt: skip
 
@@ -344,20 +343,3 @@ def _timeline() -> Part:
                       "names": which, "kinds": kinds})  # fmt: skip
     names = ["MatmulDeviceOperation", "LayerNormDeviceOperation", "AllGatherAsync"]
     return {"region": "decode", "names": names, "lanes": lanes, "shortened": "the first 300 ops"}
-
-
-def _sweep() -> Part:
-    points = []
-    for batch in (1, 2, 4, 8, 16, 32):
-        for grid in ("8x4", "8x8"):
-            gone = (batch, grid) == (32, "8x4")
-            latency_ms = 3 + batch * (0.42 if grid == "8x8" else 0.58)
-            points.append({
-                "test": REGRESSED, "axes": [("batch", str(batch)), ("grid", grid)],
-                "values": [None, None] if gone else [latency_ms * 1e6, batch / latency_ms * 1000],
-                "best": (batch, grid) == (16, "8x8"), "note": "L1 is full" if gone else "",
-            })  # fmt: skip
-    columns = [{"name": "wall_time", "unit": "ms", "scale": 1e-6},
-               {"name": "samples_per_second", "unit": "1/s", "scale": 1.0}]  # fmt: skip
-    return {"name": "test_resnet50: batch x grid", "metrics": columns, "points": points,
-            "summary": "batch 16 on 8x8 is best: 1,676 samples per second."}  # fmt: skip

@@ -83,9 +83,6 @@ def test_charts_are_drawn_inside_their_place(reader: Reader, width: int) -> None
 
     page = reader.open(width=width)
     settle(page)
-    swept = page.locator("section", has=page.get_by_role("heading", name="Sweeps"))
-    assert swept.locator("tbody tr").count() == 12
-    assert swept.locator("tbody tr", has_text="best").count() == 1
     assert page.evaluate(MISPLACED) == []
     assert page.evaluate(SIDEWAYS) == 0
 

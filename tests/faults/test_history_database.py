@@ -19,7 +19,6 @@ from pytest_ttnn_perf.history import database as databases
 from pytest_ttnn_perf.history.database import (
     Database,
     HistoryError,
-    RunFilter,
     read_runs,
     send,
 )
@@ -65,7 +64,7 @@ def database(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dat
 
 
 def runs_in(database: Database) -> list[tuple[str | None, int]]:
-    history = read_runs(database, Path.cwd(), RunSelection(all_branches=True), RunFilter())
+    history = read_runs(database, Path.cwd(), RunSelection(all_branches=True))
     return [(run.id, len(run.readings)) for run in history.runs]
 
 
@@ -142,16 +141,6 @@ def test_a_locked_database_is_waited_for_but_not_for_ever(
 
         monkeypatch.setattr(database, "_pause", let_go)
         assert send(database, run_of(0, 1), SOURCE) is True
-
-
-def test_a_file_that_others_read_is_not_made_smaller_and_that_is_said(database: Database) -> None:
-    with closing(sqlite3.connect("perf.db", isolation_level=None)) as other:
-        other.execute("BEGIN")
-        other.execute("SELECT count(*) FROM ttnn_perf_run").fetchall()
-        with pytest.raises(HistoryError, match="it is pruned, but its file cannot be made smaller"):
-            database.compact()
-    database.compact()
-    assert runs_in(database) == [("night-000", WHOLE)]
 
 
 def test_a_run_whose_sender_is_killed_is_not_there_and_can_be_sent(database: Database) -> None:

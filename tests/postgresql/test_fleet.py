@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.core.settings import HISTORY_VARIABLE, database_url
-from pytest_ttnn_perf.history.database import Database, RunFilter, read_runs, send
+from pytest_ttnn_perf.history.database import Database, read_runs, send
 from pytest_ttnn_perf.history.runs import RecordFile, RunSelection
 from tests.harness.history_writer import METRICS, TESTS, run_of, value_of
 from tests.postgresql.server import PASSWORD
@@ -70,7 +70,7 @@ def _arrived(server: Server, database: str) -> int:
 
 
 def _found(database: Database, folder: Path) -> dict[tuple[str | None, str | None], list[float]]:
-    history = read_runs(database, folder, RunSelection(all_branches=True), RunFilter())
+    history = read_runs(database, folder, RunSelection(all_branches=True))
     return {
         (run.id, run.environment.shard): sorted(reading.value for reading in run.readings)
         for run in history.runs

@@ -262,8 +262,7 @@ function overview() {
     attentionSection(),
     make("section", { id: "tests" }, make("h2", null, "Tests"), tools, testTable()),
     trendsSection(),
-    differencesSection(),
-    page.sweeps.length ? sectionOf("run", "Sweeps", make("div", { class: "stack" }, page.sweeps.map(sweepSection))) : null);
+    differencesSection());
 }
 
 // Buttons that show the tests of one outcome, with their number; nothing where all have one.
@@ -306,17 +305,6 @@ function differencesSection() {
     ["Before", (difference) => difference.before],
     ["Now", (difference) => difference.now],
   ], page.differences)));
-}
-
-function sweepSection(sweep) {
-  const axes = [...new Set(sweep.points.flatMap((point) => point.axes.map(([name]) => name)))];
-  return make("div", { class: "panel stack" }, make("h3", null, sweep.name),
-    sweep.summary ? make("p", { class: "sentence" }, sweep.summary) : null, listing([
-      ...axes.map((axis) => [axis, (point) => point.axes.find(([name]) => name === axis)?.[1] ?? ""]),
-      ...sweep.metrics.map((column, place) => [column.name, (point) => (point.values[place] === null ? "–" : amount(column, point.values[place])), "number"]),
-      ["", (point) => [point.best ? "best" : "", point.note].filter(Boolean).join("; ")],
-      ["Test", (point) => (byName.has(point.test) ? make("a", { href: addressOf({ test: point.test }) }, "open") : "")],
-    ], sweep.points));
 }
 
 // Puts the page together, and shows what its address says.
