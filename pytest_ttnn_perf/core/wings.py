@@ -50,7 +50,7 @@ def _modules() -> Mapping[str, str]:
 
 
 def __getattr__(door: str) -> ModuleType:
-    # An interpreter asks every module for names of its own.
-    if door.startswith("_"):
+    # The interpreter and pytest ask every module for names of their own.
+    if not _table or door not in _modules():
         raise AttributeError(door)
     return import_module(_modules()[door])

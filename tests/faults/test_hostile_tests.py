@@ -190,5 +190,5 @@ def test_a_marker_without_a_text_is_refused_by_the_name_of_its_test(scene: Scene
         """
     )
     ran = scene.project.pytest("--ttnn-perf")
-    says = ("test_model.py::test_speed", "pcc: expected a finite number, found <Silent whose text ")
+    says = ("test_model.py::test_speed", "pcc: expected a correlation from -1 to 1, found <Silent ")
     assert_refused(ran, code=PYTEST_USAGE, says=says)
