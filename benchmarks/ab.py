@@ -23,7 +23,7 @@ from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.settings import USUAL_ROUNDS
 from pytest_ttnn_perf.experiments.paired import Plan
-from pytest_ttnn_perf.experiments.rounds import after_is_first, compare_tests
+from pytest_ttnn_perf.experiments.rounds import compare_tests
 from pytest_ttnn_perf.gate.judge import judge_test, session_of
 
 if TYPE_CHECKING:
@@ -107,15 +107,14 @@ def _both(scene: Scene, chance: random.Random) -> tuple[str, str]:
 def _in_turns(machine: Machine, change: float) -> str:
     """Measure and look as the command does, until all is known."""
     sides: dict[bool, list[Observation]] = {False: [], True: []}
-    looks = Plan(USUAL_ROUNDS).looks()
-    for number in range(1, USUAL_ROUNDS + 1):
-        first = after_is_first(number)
-        for changed in (first, not first):
+    plan = Plan(USUAL_ROUNDS, machine.chance.randrange(10**6))
+    for number, before_first in enumerate(plan.orders(), start=1):
+        for changed in (not before_first, before_first):
             samples = machine.samples(change if changed else 0.0)
             seen = Observation(TEST, {TIME.name: MetricObservation(TIME, samples)})
             sides[changed].append(seen)
-        if number in looks:
-            (only,) = compare_tests({TEST: sides[False]}, {TEST: sides[True]}, rounds=USUAL_ROUNDS)
+        if number in plan.looks():
+            (only,) = compare_tests({TEST: sides[False]}, {TEST: sides[True]}, plan)
             if not only.is_undecided:
                 break
     return only.word

@@ -25,6 +25,7 @@ from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.settings import MAX_ROUNDS, Settings
 from pytest_ttnn_perf.experiments.bisect import End, Hunt
+from pytest_ttnn_perf.experiments.paired import Plan
 from pytest_ttnn_perf.experiments.rounds import Experiment, Sessions
 from pytest_ttnn_perf.machine.repository import Commit
 
@@ -77,6 +78,7 @@ class World:
     ids: tuple[str, ...]
     planted: int
     broken: frozenset[int]
+    plan: Plan
     processes: int = 0
 
     @contextmanager
@@ -90,7 +92,7 @@ class World:
             message = f"{after.short}: cannot be collected"
             raise UsageError(message)
         slower = tuple(place >= self.planted for place in places)
-        turns = Simulated(self.machine.rounds(self.chance, MAX_ROUNDS), slower)  # type: ignore[arg-type]
+        turns = Simulated(self.machine.rounds(self.chance, self.plan), slower)  # type: ignore[arg-type]
         yield turns
         self.processes += turns.before.completed + turns.after.completed
 
@@ -116,8 +118,11 @@ def search(machine: Machine, broken: int, seed: str) -> tuple[str, World]:
         (good.id, *(each.id for each in history)),
         planted,
         frozenset(chance.sample(others, broken)),
+        Plan(MAX_ROUNDS, chance.randrange(10**6)),
     )
-    asked = Experiment(("bisect",), [], MAX_ROUNDS, Path(), Settings(), lambda *_: None)
+    asked = Experiment(
+        ("bisect",), [], MAX_ROUNDS, Path(), Settings(), lambda *_: None, seed=world.plan.seed
+    )
     hunt = Hunt(good, history, asked, world.turns)
     hunt.run()
     return world.outcome(hunt), world

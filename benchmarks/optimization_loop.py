@@ -22,7 +22,7 @@ from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.settings import USUAL_ROUNDS
 from pytest_ttnn_perf.experiments.ab import AbResult
 from pytest_ttnn_perf.experiments.paired import Plan
-from pytest_ttnn_perf.experiments.rounds import Sessions, after_is_first, compare_tests
+from pytest_ttnn_perf.experiments.rounds import Sessions, compare_tests
 from pytest_ttnn_perf.experiments.try_change import decide
 from pytest_ttnn_perf.machine.repository import Commit, WorkingTree
 
@@ -63,18 +63,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _simulated(effect: float, noise: float, chance: random.Random) -> tuple[str, int]:
     """Return the answer to a change, and the rounds it took."""
     sides: dict[bool, list[Observation]] = {False: [], True: []}
-    looks, level = Plan(USUAL_ROUNDS).looks(), 0.0
-    for number in range(1, USUAL_ROUNDS + 1):
-        first = after_is_first(number)
-        for changed in (first, not first):
+    plan, level = Plan(USUAL_ROUNDS, chance.randrange(10**6)), 0.0
+    for number, before_first in enumerate(plan.orders(), start=1):
+        for changed in (not before_first, before_first):
             centre = level + (math.log1p(effect) if changed else 0.0) + chance.gauss(0, noise)
             level += DRIFT
             samples = [1e7 * math.exp(centre + chance.gauss(0, 2 * noise)) for _ in range(SAMPLES)]
             observed = MetricObservation(TIME, tuple(samples))
             sides[changed].append(Observation(TEST, {TIME.name: observed}))
-        if number not in looks:
+        if number not in plan.looks():
             continue
-        compared = compare_tests({TEST: sides[False]}, {TEST: sides[True]}, rounds=USUAL_ROUNDS)
+        compared = compare_tests({TEST: sides[False]}, {TEST: sides[True]}, plan)
         if not any(each.is_undecided for each in compared):
             break
     commit = Commit("0" * 40, "0000000", "Start")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import secrets
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -31,11 +32,14 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.experiments.rounds import Experiment
 
+#: Seeds are short enough to be typed.
+_SEEDS: Final = 1_000_000
+
 # Tests are not declared as arguments: pytest's options and their values stay in order.
 
 
 def add_ab(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "ttnn-perf ab REF [TESTS] [--rounds N] [--same DIR] [options]"
+    parser.usage = "ttnn-perf ab REF [TESTS] [--rounds N] [--order-seed N] [--same DIR] [options]"
     add_argument(parser, "ref REF", "a branch, tag or commit")
     _add_rounds(parser, "side", "both sides", USUAL_ROUNDS)
     add_format(parser)
@@ -47,6 +51,8 @@ def _add_rounds(parser: argparse.ArgumentParser, one: str, every: str, usual: in
     add("--rounds N", f"maximum number of processes per {one}, {MIN_ROUNDS} to {MAX_ROUNDS} "
         f"(default: {usual})", type=number_within(MIN_ROUNDS, MAX_ROUNDS), default=usual
     )  # fmt: skip
+    add("--order-seed N", "repeat the random order of rounds of another run",
+        type=number_within(0, _SEEDS - 1), default=None)  # fmt: skip
     add("--same DIR", f"folder that {every} take from the working tree, such as a build",
         action="append", default=[])  # fmt: skip
 
@@ -75,8 +81,11 @@ def _experiment(
 ) -> Experiment:
     from pytest_ttnn_perf.experiments.rounds import Experiment
 
-    settings, same = _settings_of(argv), tuple(options.same)
-    return Experiment(command, argv, options.rounds, Path.cwd(), settings, line.progress, same)
+    settings, same, seed = _settings_of(argv), tuple(options.same), options.order_seed
+    return Experiment(
+        command, argv, options.rounds, Path.cwd(), settings, line.progress, same,
+        seed=secrets.randbelow(_SEEDS) if seed is None else seed,
+    )  # fmt: skip
 
 
 #: Options of pytest that decide which processes are started: pytest reads them in these alone.
@@ -104,7 +113,7 @@ def _settings_of(argv: Sequence[str]) -> Settings:
 def add_bisect(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "ttnn-perf bisect GOOD [BAD] [TESTS] [--metric NAME] [--rounds N]\n"
-        "                        [--same DIR] [options]"
+        "                        [--order-seed N] [--same DIR] [options]"
     )
     add = partial(add_argument, parser)
     add("good GOOD", "a branch, tag or commit that is fast")
@@ -219,8 +228,8 @@ def run_journal(options: argparse.Namespace) -> Result:
 
 def add_try(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
-        "ttnn-perf try -m MESSAGE [TESTS] [--base REF] [--rounds N] [--same DIR]\n"
-        "                     [options]"
+        "ttnn-perf try -m MESSAGE [TESTS] [--base REF] [--rounds N] [--order-seed N]\n"
+        "                     [--same DIR] [options]"
     )
     add = partial(add_argument, parser)
     add("-m MESSAGE", "what the change is, in short", dest="message", required=True)

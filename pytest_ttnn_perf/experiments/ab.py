@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.core.observation import Verdict
-    from pytest_ttnn_perf.experiments.paired import Comparison
+    from pytest_ttnn_perf.experiments.paired import Comparison, Plan
     from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns
     from pytest_ttnn_perf.machine.repository import Commit, WorkingTree
     from pytest_ttnn_perf.report.tables import Block
@@ -79,6 +79,7 @@ class AbResult(Struct, frozen=True):
     stopped: str | None = None
     remarks: tuple[str, ...] = ()
     sides: tuple[Sessions, Sessions] = (Sessions(0), Sessions(0))
+    order_seed: int = 0
 
     @property
     def inconclusive(self) -> bool:
@@ -146,6 +147,7 @@ def ab_listing(result: AbResult) -> Listing:
         },
         "rounds": result.whole,
         "rounds_wanted": result.wanted,
+        "order_seed": result.order_seed,
         "stopped": result.stopped,
         "failed": result.failed,
         "inconclusive": result.inconclusive,
@@ -187,6 +189,7 @@ def _lines(result: AbResult) -> Iterator[Block]:
     yield from (f"only in {result.ref}: {test}" for test in result.only_before)
     yield from (f"only in the {WORKING_TREE}: {test}" for test in result.only_after)
     yield from result.remarks
+    yield order_line(result.order_seed)
     if result.stopped is not None:
         be = "is" if result.whole == 1 else "are"
         rounds = f"{counted(result.whole, 'round')} of at most {result.wanted} {be} complete"
@@ -195,6 +198,11 @@ def _lines(result: AbResult) -> Iterator[Block]:
             judged = f"too few to judge: it takes {MIN_ROUNDS}"
         yield f"{result.stopped}: {rounds}, {judged}"
     yield _count_line(result)
+
+
+def order_line(seed: int) -> str:
+    """Return the option that repeats the random order of rounds."""
+    return f"order of rounds: --order-seed {seed}"
 
 
 def commit_text(commit: Commit) -> str:
@@ -285,20 +293,23 @@ def compare_with(
     asked = replace(asked, shared=shared, receipts=check is not None)
     check_writable(asked.settings.artifacts)
     remarks = tuple(f"{folder} was that of the working tree on both sides" for folder in shared)
-    result = AbResult(ref, commit, tree, asked.rounds, 0, stopped="interrupted", remarks=remarks)
+    result = AbResult(
+        ref, commit, tree, asked.rounds, 0,
+        stopped="interrupted", remarks=remarks, order_seed=asked.seed,
+    )  # fmt: skip
     try:
         with hold_machine(root, asked), temporary_checkout(root, commit.id) as other:
             here, there = Move(root, root, cwd), Move(root, other, cwd)
             after = Version(WORKING_TREE, here, other, asked, chooses=True)
             turns: InTurns = Turns(Version(ref, there, root, asked), after)
             stopped = run_rounds(turns, asked.rounds, lambda n: _look(asked, turns, n), check)
-            return _with_rounds(result, turns, stopped)
+            return _with_rounds(result, turns, stopped, asked.plan)
     except KeyboardInterrupt:
         return result
 
 
 def _look(asked: Experiment, turns: InTurns, number: int) -> tuple[str, ...]:
-    compared = compare_tests(turns.before.good(), turns.after.good(), rounds=asked.rounds)
+    compared = compare_tests(turns.before.good(), turns.after.good(), asked.plan)
     undecided = undecided_tests(compared)
     of = counted(len({each.test for each in compared}), "test")
     on = "and it was the last"
@@ -309,7 +320,7 @@ def _look(asked: Experiment, turns: InTurns, number: int) -> tuple[str, ...]:
     return undecided
 
 
-def _with_rounds(result: AbResult, turns: InTurns, stopped: str | None) -> AbResult:
+def _with_rounds(result: AbResult, turns: InTurns, stopped: str | None, plan: Plan) -> AbResult:
     before, after = turns.before, turns.after
     if not (after.measured or before.measured or stopped):
         none = "none was chosen: name others"
@@ -328,7 +339,7 @@ def _with_rounds(result: AbResult, turns: InTurns, stopped: str | None) -> AbRes
         result,
         stopped=stopped,
         whole=whole,
-        compared=tuple(compare_tests(left, right, rounds=result.wanted)),
+        compared=tuple(compare_tests(left, right, plan)),
         # One that ran on one side only when all was stopped is no test of that side alone.
         only_before=tuple(t for t in left if whole and t not in after.measured),
         only_after=tuple(t for t in right if whole and t not in before.measured),

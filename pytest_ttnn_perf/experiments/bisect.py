@@ -28,10 +28,11 @@ from pytest_ttnn_perf.experiments.ab import (
     commit_object,
     commit_text,
     interval_text,
+    order_line,
     shared_within,
     troubles_of,
 )
-from pytest_ttnn_perf.experiments.paired import Plan, interval_of
+from pytest_ttnn_perf.experiments.paired import interval_of
 from pytest_ttnn_perf.experiments.rounds import (
     Move,
     StrayedError,
@@ -164,7 +165,8 @@ def bisect(
     given = ("--metric", metric) if metric is not None else ()
     rounds = ("--rounds", str(asked.rounds)) if asked.rounds != MAX_ROUNDS else ()
     same = (word for folder in asked.shared for word in ("--same", folder))
-    text = bisect_listing(hunt, (*given, *rounds, *same, *asked.argv)).text(shape)
+    order = ("--order-seed", str(asked.seed))
+    text = bisect_listing(hunt, (*given, *rounds, *order, *same, *asked.argv)).text(shape)
     ended = hunt.end
     return Result(text, failed=ended is End.NOT_SLOWER, inconclusive=ended is not End.FOUND)
 
@@ -334,9 +336,9 @@ class Hunt:
         return FollowedMetric(first.test, first.verdict.metric, self._interval(turns, first), tests)
 
     def _interval(self, turns: InTurns, compared: Comparison) -> Interval:
-        sides = (side.good()[compared.test] for side in (turns.before, turns.after))
-        rounds = rounds_of(compared.verdict.metric.name, *sides)
-        return interval_of(compared.verdict.metric, rounds, plan=Plan(self.asked.rounds))
+        metric, plan = compared.verdict.metric, self.asked.plan
+        before, after = (side.good()[compared.test] for side in (turns.before, turns.after))
+        return interval_of(metric, rounds_of(metric.name, before, after, plan), plan=plan)
 
     def _try(self, commit: Commit, followed: FollowedMetric) -> None:
         def look(turns: InTurns) -> tuple[str, ...]:
@@ -358,7 +360,7 @@ class Hunt:
         self.asked.print_line(self.status)
 
     def _step(self, turns: InTurns, commit: Commit, followed: FollowedMetric) -> Step:
-        judged = compare_tests(turns.before.good(), turns.after.good(), rounds=self.asked.rounds)
+        judged = compare_tests(turns.before.good(), turns.after.good(), self.asked.plan)
         compared = next((each for each in judged if _is_of(each, followed)), None)
         if compared is None:
             troubles = troubles_of({commit.short: turns.after, self.good.short: turns.before})
@@ -390,7 +392,7 @@ class Hunt:
         before, after = turns.before.good(), turns.after.good()
         return [
             each
-            for each in compare_tests(before, after, rounds=self.asked.rounds)
+            for each in compare_tests(before, after, self.asked.plan)
             if each.low is not None and self.metric in {None, each.verdict.metric.name}
         ]
 
@@ -431,6 +433,7 @@ def bisect_listing(hunt: Hunt, words: Sequence[str]) -> Listing:
         "test": followed and followed.test,
         "metric": followed and followed.metric.name,
         "slowdown": followed and followed.found._asdict(),
+        "order_seed": hunt.asked.seed,
         "effects": [
             {name: each[name] for name in _EFFECT}
             for each in ab_columns(hunt.before.short).objects(hunt.effects)
@@ -450,7 +453,7 @@ def bisect_listing(hunt: Hunt, words: Sequence[str]) -> Listing:
     if rows:
         lines += [*columns.table(rows), ""]
         lines += [f"skipped {d.short}: {s.why}" for d, s in rows if s.why is not None]
-    lines += _conclusion(hunt, words)
+    lines += [order_line(hunt.asked.seed), *_conclusion(hunt, words)]
     return Listing(tuple(lines), document, columns.names, columns.rows(rows))
 
 

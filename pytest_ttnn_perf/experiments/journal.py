@@ -182,6 +182,7 @@ class Step(Struct, frozen=True):
     predictions: tuple[Prediction, ...] = ()
     candidates: tuple[StepFinding, ...] = ()
     situations: Mapping[str, Situation] = {}
+    order_seed: Omit[int | None] = None
 
     @property
     def is_kept(self) -> bool:

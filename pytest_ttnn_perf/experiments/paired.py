@@ -1,16 +1,17 @@
 """Statistics of rounds, and of how often a gate is wrong.
 
-Two versions are measured in turns. Each round gives one ratio, and what drifts is in both of its
-halves. Rounds are judged at looks, and once more after the last. A verdict needs an interval of
-Student's; the chance to be wrong is spent over the looks, as much in each as it has new rounds, so
-that looking often is no way to find something.
+Two versions are measured in turns, in random order. Each round gives one ratio, and what drifts is
+in both of its halves. Rounds are judged at looks: after the fourth, and after every later one. A
+verdict needs an interval of Student's at a level of its look. All looks together are wrong as often
+as one would be, so that looking often is no way to find something.
 
 All changes, limits and standard deviations are natural logarithms: 0.05 is about 5 %.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
+import random
+from functools import lru_cache
 from math import erfc, exp, expm1, hypot, log, log1p, pi, sqrt
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -18,11 +19,12 @@ from msgspec import Struct
 
 from pytest_ttnn_perf.core.metric import Better, median
 from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, Outcome, Reason, Verdict
+from pytest_ttnn_perf.core.settings import MIN_ROUNDS
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, Policy
 from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, mad, t_quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from pytest_ttnn_perf.core.baseline import MetricBaseline
     from pytest_ttnn_perf.core.metric import Metric
@@ -40,29 +42,82 @@ class Round(NamedTuple):
     before_first: bool
 
 
-#: Rounds after which is looked; later looks are further apart, as a round then adds less.
-_LOOKS: Final = (4, 6, 8, 10, 14, 20, 28, 40)
+#: Fewer rounds are judged only if there are no more: three leave an interval that is too wide.
+_FIRST_LOOK: Final = 4
+#: Rounds of which half have either order.
+_BLOCK: Final = 10
+#: The step of the grid for the walk, whose own steps have a standard deviation of 1.
+_GRID: Final = 0.5
 
 
 class Plan(NamedTuple):
-    """The most ``rounds``, and the ``comparisons`` that share one error rate."""
+    """The most ``rounds``, and the ``comparisons`` that share one error rate.
+
+    ``seed`` decides which version is measured first in each round.
+    """
 
     rounds: int
+    seed: int = 0
     comparisons: int = 1
 
-    def looks(self, done: int | None = None) -> tuple[int, ...]:
+    def looks(self, done: int | None = None) -> range:
         """Return the rounds of the looks, up to the last one.
 
-        >>> Plan(20).looks(), Plan(5).looks(), Plan(20).looks(done=7)
-        ((4, 6, 8, 10, 14, 20), (4, 5), (4, 6, 7))
+        >>> [[*Plan(6).looks()], [*Plan(3).looks()], [*Plan(20).looks(done=3)]]
+        [[4, 5, 6], [3], [3]]
         """
         last = self.rounds if done is None else done
-        return (*(look for look in _LOOKS if look < last), last)
+        return range(min(_FIRST_LOOK, last), last + 1)
 
-    def shares(self, done: int) -> Iterator[tuple[int, float]]:
-        """Yield the looks, and the part of the error rate of each."""
-        for before, look in pairwise((0, *self.looks(done))):
-            yield look, (look - before) / max(self.rounds, done)
+    def orders(self) -> list[bool]:
+        """Return for each round whether the version before is measured first.
+
+        Half of every ten rounds have either order, in a random arrangement: any pattern that the
+        machine repeats would coincide with a regular one. The first three have both orders.
+        """
+        chance, orders = random.Random(self.seed), list[bool]()
+        while len(orders) < self.rounds:
+            block = [True] * (_BLOCK // 2) + [False] * (_BLOCK // 2)
+            while len(set(block[:MIN_ROUNDS])) == 1:
+                chance.shuffle(block)
+            orders += block
+        return orders[: self.rounds]
+
+    def levels(self, level: float, done: int) -> tuple[float, ...]:
+        """Return one-sided levels of looks up to ``done``, together ``level`` at most."""
+        looks = self.looks(done)
+        return _levels_of_looks(level, looks[0], max(self.rounds, done))[: len(looks)]
+
+
+@lru_cache(maxsize=32)
+def _levels_of_looks(level: float, first: int, rounds: int) -> tuple[float, ...]:
+    """Return the levels of looks that are wrong with probability ``level`` together.
+
+    Each look may be the first that is wrong with a probability in proportion to its new rounds
+    (Lan and DeMets). The change divided by its error is a walk with a normal step for each degree
+    of freedom, so that estimated errors of early looks have less in common with those of later
+    ones. What has not crossed a bound yet is a density on a grid below it, integrated by Simpson's
+    rule, which gives the next bound.
+    """
+    found: list[float] = []
+    mass = [(0.0, 1.0)]
+    for look in range(first, rounds + 1):
+        degrees = look - 2
+        steps, share = (degrees, look) if look == first else (1, 1)
+        low, high = 0.0, 10 * sqrt(degrees)
+        for _ in range(40):  # until a bound is as exact as the grid makes it
+            bound = (low + high) / 2
+            crossed = sum(part * _beyond(bound - place, sqrt(steps)) for place, part in mass)
+            low, high = (bound, high) if crossed > level * share / rounds else (low, bound)
+        found.append(_beyond(bound, sqrt(degrees)))
+        count = int((bound + 4 * sqrt(degrees)) / _GRID)
+        below = [(bound - _GRID * n, (4 if n % 2 else 2 if n else 1) / 3) for n in range(count)]
+        scale = _GRID / sqrt(2 * pi * steps)
+        mass = [
+            (at, simpson * scale * sum(p * exp(-((at - x) ** 2) / (2 * steps)) for x, p in mass))
+            for at, simpson in below
+        ]
+    return tuple(found)
 
 
 #: The word for metrics that are undecided after all rounds.
@@ -131,10 +186,12 @@ def judge_rounds(
 
     All samples are above zero. A decision of one look stays, whatever later rounds would say.
     """
-    for look, share in plan.shares(len(rounds)):
+    done = len(rounds)
+    alarms = plan.levels(_FALSE_ALARM / 2 / plan.comparisons, done)
+    all_clears = plan.levels(_FALSE_ALL_CLEAR, done)
+    for look, alarm, all_clear in zip(plan.looks(done), alarms, all_clears, strict=True):
         found = estimate(metric, rounds[:look], policy=policy)
-        noise = found.reach(share * _FALSE_ALARM / 2 / plan.comparisons)
-        reach = found.reach(share * _FALSE_ALL_CLEAR)
+        noise, reach = found.reach(alarm), found.reach(all_clear)
         floor = policy.floor if limits.tolerance is None else limits.tolerance
         # Of the smaller side: so it is the same difference whichever side is called the first.
         floor = max(floor, policy.absolute_floor(metric) / exp(min(found.before, found.after)))
@@ -177,11 +234,10 @@ class Interval(NamedTuple):
 def interval_of(metric: Metric, rounds: Sequence[Round], *, plan: Plan) -> Interval:
     """Return the interval of a change after the last round.
 
-    It excludes a change as ``judge_rounds`` does: with 95 %, even if that is just as large.
+    It excludes a change as ``judge_rounds`` does: with 95 % at all looks together.
     """
-    *_, (look, share) = plan.shares(len(rounds))
-    found = estimate(metric, rounds[:look])
-    reach = found.reach(share * _FALSE_ALL_CLEAR)
+    found = estimate(metric, rounds)
+    reach = found.reach(plan.levels(_FALSE_ALL_CLEAR, len(rounds))[-1])
     change, low, high = map(fraction, (found.change, found.change - reach, found.change + reach))
     return Interval(change, low, high, len(rounds))
 
@@ -217,9 +273,9 @@ def estimate(
 ) -> Estimate:
     """Estimate the change of a metric from three rounds or more.
 
-    What makes the second process of a round slower, or an even drift, adds to the ratio of a round
-    and takes as much from that of the next, where the order is the other. So it is taken out of
-    the change, and out of how much rounds differ.
+    What makes the second process of a round slower, or an even drift, adds as much to the ratios of
+    one order as it takes from those of the other. So it is taken out of the change, and out of how
+    much rounds differ.
     """
     before = [log(median(taken.before)) for taken in rounds]
     after = [log(median(taken.after)) for taken in rounds]

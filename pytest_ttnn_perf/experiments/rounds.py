@@ -1,7 +1,7 @@
 """Rounds: two versions of a project measured in turns in fresh processes.
 
-The order changes from round to round (A B, B A, A B, ...), so that what the second process of a
-round has to bear is as often to the one's disadvantage as to the other's.
+Which version is the first of a round is random, and as often the one as the other: what the second
+process has to bear, and what the machine repeats, is to the disadvantage of neither.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ class Experiment(Struct, frozen=True):
 
     ``command`` are the words before pytest's ``argv``. ``progress`` is called with a line, and
     whether something has just been measured. ``receipts``: it is recorded how times are taken.
+    ``seed`` decides the order of versions.
     """
 
     command: tuple[str, ...]
@@ -86,6 +87,11 @@ class Experiment(Struct, frozen=True):
     progress: Callable[[str, bool], None]
     shared: tuple[str, ...] = ()
     receipts: bool = False
+    seed: int = 0
+
+    @property
+    def plan(self) -> Plan:
+        return Plan(self.rounds, self.seed)
 
     def print_line(self, text: str) -> None:
         self.progress(text, True)  # noqa: FBT003
@@ -409,13 +415,8 @@ def is_exact(before: Seen, after: Seen) -> bool:
     )
 
 
-def after_is_first(number: int) -> bool:
-    """The later version is measured first in rounds of odd number."""
-    return number % 2 == 1
-
-
 def compare_tests(
-    before: Mapping[str, Seen], after: Mapping[str, Seen], *, rounds: int
+    before: Mapping[str, Seen], after: Mapping[str, Seen], plan: Plan
 ) -> list[Comparison]:
     """Judge every gated metric; all share one chance of a false alarm."""
     tests = [
@@ -425,7 +426,7 @@ def compare_tests(
         and (whole := min(len(before[test]), len(seen)))
         and (whole >= MIN_ROUNDS or is_exact(before[test], seen))
     ]
-    plan = Plan(rounds, max(1, sum(test.comparisons for test in tests)))
+    plan = plan._replace(comparisons=max(1, sum(test.comparisons for test in tests)))
     return [compared for test in tests for compared in test.judge(plan)]
 
 
@@ -503,7 +504,7 @@ class _TestRounds:
             return Comparison(replace(verdict, observed=now.value, centre=then.value))
         if now.metric.compared_by_ratio:
             limits = self.after[-1].metrics[name].limits
-            rounds = rounds_of(name, self.before, self.after)
+            rounds = rounds_of(name, self.before, self.after, plan)
             return judge_rounds(now.metric, rounds, limits, plan=plan)
         values = [sample for seen in self.before for sample in seen.metrics[name].samples]
         if then.metric.better is Better.EQUAL and min(values) != max(values):
@@ -513,10 +514,10 @@ class _TestRounds:
         return Comparison(exact[name])
 
 
-def rounds_of(name: str, before: Seen, after: Seen) -> list[Round]:
+def rounds_of(name: str, before: Seen, after: Seen, plan: Plan) -> list[Round]:
     return [
-        Round(then.metrics[name].samples, now.metrics[name].samples, not after_is_first(number))
-        for number, (then, now) in enumerate(zip(before, after, strict=False), start=1)
+        Round(then.metrics[name].samples, now.metrics[name].samples, before_first)
+        for then, now, before_first in zip(before, after, plan.orders(), strict=False)
     ]
 
 
@@ -640,12 +641,13 @@ class Turns:
 
     def __init__(self, before: Version, after: Version) -> None:
         self._rounds, self._progress = after.asked.rounds, after.asked.progress
+        self._orders = after.asked.plan.orders()
         self._versions = before, after
         self.before, self.after = before.found, after.found
         self._start_s = time.monotonic()
 
     def run(self, number: int, tests: Sequence[str] | None) -> str | None:
-        order = reversed(self._versions) if after_is_first(number) else self._versions
+        order = self._versions if self._orders[number - 1] else self._versions[::-1]
         for place, version in enumerate(order):
             good, asked = in_both(self), version.tests
             if tests is not None:
@@ -705,7 +707,6 @@ class Turns:
     def _report(self, number: int, place: int, name: str, done: int, of: int | None) -> None:
         part = number - 1 + (place + (done / of if of else 0.0)) / 2
         part = min(part / self._rounds, 1.0)
-        look = next(look for look in Plan(self._rounds).looks() if look >= number)
         tests = "" if of is None else f", test {done} of {of}"
         left = f", up to {time_left(self._start_s, part)} left" if part else ""
-        self._progress(f"round {number}, look at {look}, {name}{tests}{left}", done == of)
+        self._progress(f"round {number}, {name}{tests}{left}", done == of)

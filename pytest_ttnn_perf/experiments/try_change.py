@@ -18,7 +18,13 @@ from pytest_ttnn_perf.core.metric import KERNEL_TIME, OF_DEVICE, Better, Kind, m
 from pytest_ttnn_perf.core.observation import JudgedTest, Outcome, Reason
 from pytest_ttnn_perf.core.settings import CONFIGURATION_FILES, MIN_ROUNDS
 from pytest_ttnn_perf.core.text import counted, microseconds, shortened
-from pytest_ttnn_perf.experiments.ab import AbResult, ab_sentence, compare_with, interval_text
+from pytest_ttnn_perf.experiments.ab import (
+    AbResult,
+    ab_sentence,
+    compare_with,
+    interval_text,
+    order_line,
+)
 from pytest_ttnn_perf.experiments.journal import (
     STEP_FORMAT,
     Base,
@@ -126,6 +132,7 @@ def try_change(asked: Experiment, message: str, base_ref: str | None = None) -> 
             predictions=() if edited else predictions_of(closed, effects),
             candidates=candidates_of(result),
             situations=situations_of(result),
+            order_seed=asked.seed,
         )
     file = write_step(artifacts, step)
     repository.keep(step.id, now)
@@ -526,6 +533,8 @@ def try_lines(tried: TryResult, cwd: Path) -> Iterator[Block]:
             yield from part
     yield ""
     yield from (f"{what}: {command}" for what, command in commands(tried, cwd).items())
+    if step.order_seed is not None:
+        yield order_line(step.order_seed)
     yield f"step record: {shown_path(tried.file, cwd)}"
 
 
@@ -629,6 +638,7 @@ def _document(tried: TryResult, cwd: Path) -> dict[str, object]:
         "base": {"words": _cut(tried.base.words), "commit": step.base, "tree": step.base_tree},
         "state": {"commit": step.state, "tree": step.state_tree},
         "rounds": step.rounds,
+        "order_seed": step.order_seed,
         "effects": _objects(
             timed, "test", "metric", "unit", "before", "after", "change", "low", "high", "outcome",
             "target",

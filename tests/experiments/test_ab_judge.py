@@ -16,7 +16,7 @@ from pytest_ttnn_perf.core.observation import (
     Verdict,
 )
 from pytest_ttnn_perf.experiments.ab import AbResult
-from pytest_ttnn_perf.experiments.paired import Comparison
+from pytest_ttnn_perf.experiments.paired import Comparison, Plan
 from pytest_ttnn_perf.experiments.rounds import (
     Session,
     Sessions,
@@ -51,7 +51,7 @@ def seen(*values: float | None, metric: Metric = TIME, **more: object) -> list[O
 
 
 def judged(before: Sequence[Observation], after: Sequence[Observation]) -> list[Comparison]:
-    return compare_tests({TEST: before}, {TEST: after}, rounds=20)
+    return compare_tests({TEST: before}, {TEST: after}, Plan(20))
 
 
 def outcome(before: Sequence[Observation], after: Sequence[Observation]) -> tuple[str, str | None]:
@@ -126,9 +126,9 @@ def test_what_is_only_recorded_is_not_judged() -> None:
 def test_two_metrics_share_one_chance_of_a_false_alarm() -> None:
     """Beside more tests the same rounds tell less: any of them might be the lucky one."""
     slower = [1.043, 1.067, 1.057, 1.053]
-    alone = compare_tests({"a": seen(1, 1, 1, 1)}, {"a": seen(*slower)}, rounds=4)
+    alone = compare_tests({"a": seen(1, 1, 1, 1)}, {"a": seen(*slower)}, Plan(4))
     many = {f"t{number}": seen(1, 1, 1, 1) for number in range(30)}
-    beside = compare_tests({"a": seen(1, 1, 1, 1), **many}, {"a": seen(*slower), **many}, rounds=4)
+    beside = compare_tests({"a": seen(1, 1, 1, 1), **many}, {"a": seen(*slower), **many}, Plan(4))
     assert [each.word for each in alone] == ["REGRESSED"]
     assert beside[0].word == "INCONCLUSIVE"
     assert undecided_tests(beside) == ("a",)
@@ -180,10 +180,10 @@ def test_tests_of_which_all_is_known_are_not_measured_on() -> None:
 
     def look(number: int) -> Sequence[str]:
         looks.append(number)
-        return {4: ("b", "c"), 6: ("c",), 8: ()}[number]
+        return {4: ("b", "c"), 5: ("b", "c"), 6: ("c",), 7: ("c",), 8: ()}[number]
 
     assert run_rounds(turns, rounds=20, look=look) is None
-    assert looks == [4, 6, 8]
+    assert looks == [4, 5, 6, 7, 8]
     assert turns.asked == [("a", "b", "c")] * 4 + [("b", "c")] * 2 + [("c",)] * 2
 
 

@@ -53,7 +53,7 @@ def test_ctrl_c_judges_the_rounds_that_are_whole(versions: Versions) -> None:
     versions.commit("Start")
     versions.model(slower={"latency": 15.0}, ends=SIGNAL.format(number=6, name="SIGINT"))
 
-    ran = versions.command("ab", "HEAD", "--rounds", "9")
+    ran = versions.command("ab", "HEAD", "--rounds=9", "--order-seed=1")
 
     lines = ran.text.splitlines()
     assert "interrupted: 3 rounds of at most 9 are complete, and were judged" in lines
@@ -71,13 +71,14 @@ def test_sigterm_before_enough_rounds_judges_nothing(versions: Versions) -> None
     versions.commit("Start")
     versions.model(ends=SIGNAL.format(number=1, name="SIGTERM"))
 
-    shared = ("--same", "src/model.py", "--same", "test_model.py")
+    shared = ("--order-seed=1", "--same", "src/model.py", "--same", "test_model.py")
     ran = versions.command("ab", "HEAD", *shared, python_path=(versions.installed_editable(),))
 
     lines = ran.text.splitlines()
     assert lines[3:] == [
         "src/model.py was that of the working tree on both sides",
         "test_model.py was that of the working tree on both sides",
+        "order of rounds: --order-seed 1",
         "interrupted: 0 rounds of at most 20 are complete, too few to judge: it takes 3",
         "0 tests compared in 0 rounds; nothing was judged",
     ]
@@ -99,7 +100,8 @@ def test_code_that_is_installed_from_the_working_tree_is_not_compared_with_itsel
     versions.commit("Start")
     versions.model(a=RUN + "pass")
 
-    ran = versions.command("ab", "HEAD", "-k", "a", python_path=(versions.installed_editable(),))
+    words = ("ab", "HEAD", "-k", "a", "--order-seed=1")
+    ran = versions.command(*words, python_path=(versions.installed_editable(),))
 
     assert (ran.code, ran.text) == (2, "")
     assert ran.errors.splitlines()[-4:] == [

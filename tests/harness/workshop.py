@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.settings import Checklist, ProfilerKind, Settings, TestSettings
 from pytest_ttnn_perf.experiments import ab
-from pytest_ttnn_perf.experiments.rounds import Experiment, Sessions, _flaw, after_is_first
+from pytest_ttnn_perf.experiments.rounds import Experiment, Sessions, _flaw
 from pytest_ttnn_perf.experiments.try_change import try_change
 from pytest_ttnn_perf.measure.observer import Observer
 from pytest_ttnn_perf.plugin.worker import checked
@@ -218,13 +218,13 @@ class InThisProcess:
     def __init__(
         self, test: str, observe: Callable[..., Observation], before: Version, after: Version
     ) -> None:
-        self._test, self._observe = test, observe
+        self._test, self._observe, self._orders = test, observe, after.asked.plan.orders()
         self.before, self.after = Sessions(20), Sessions(20)
         self._sides = ((before, self.before), (after, self.after))
 
     def run(self, number: int, tests: Sequence[str] | None) -> str | None:
         assert tests is None or tests == (self._test,)
-        order = reversed(self._sides) if after_is_first(number) else self._sides
+        order = self._sides if self._orders[number - 1] else self._sides[::-1]
         for version, found in order:
             seen = self._observe(version.move.tree, checklist=number == 1)
             found.measured.setdefault(self._test, []).append(seen)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,7 +35,7 @@ TIME = Metric("m", "ns")
 
 @st.composite
 def turns(draw: DrawFn, *, spread: float = 0.1, least: int = 3) -> list[Round]:
-    """Draw rounds in turns; the sides differ by up to a factor of e."""
+    """Draw rounds in any order; the sides differ by up to a factor of e."""
     base = 10 ** draw(between(1, 9))
     off = draw(between(-1, 1))
 
@@ -42,8 +44,8 @@ def turns(draw: DrawFn, *, spread: float = 0.1, least: int = 3) -> list[Round]:
         return tuple(base * math.exp(level + each) for each in noise)
 
     count = draw(st.integers(least, 9))
-    first = draw(st.booleans())
-    return [Round(samples(0), samples(off), first ^ bool(n % 2)) for n in range(count)]
+    orders = Plan(count, draw(st.integers(0, 999))).orders()
+    return [Round(samples(0), samples(off), before_first) for before_first in orders]
 
 
 def numbers(paired: Comparison) -> list[float]:
@@ -102,31 +104,53 @@ def test_what_a_look_has_established_stays(data: st.DataObject) -> None:
 
 
 @SOME
-@given(st.integers(3, 50), st.integers(3, 50))
-def test_looks_spend_no_more_than_there_is(most: int, done: int) -> None:
-    """Also where it was cut short between two looks, after rounds of any number."""
-    spent = list(Plan(most).shares(min(done, most)))
-    assert all(share > 0 for _, share in spent)
-    assert sum(share for _, share in spent) <= 1 + 1e-12
-    assert spent[-1][0] == min(done, most)
+@given(st.integers(3, 50), st.integers(0, 10**6))
+def test_orders_are_random_and_balanced_and_those_of_the_seed(rounds: int, seed: int) -> None:
+    """The first three have both: else what the second of a round has to bear cannot be known."""
+    orders = Plan(rounds, seed).orders()
+    assert orders == Plan(rounds, seed).orders()
+    assert len(orders) == rounds
+    assert set(orders[:3]) == {True, False}
+    for start in range(0, rounds - 9, 10):
+        assert sum(orders[start : start + 10]) == 5
+    assert len({tuple(Plan(20, each).orders()) for each in range(100)}) > 90
 
 
-def drifting(rounds: int, *, change: float, per_process: float) -> list[Round]:
+@pytest.mark.parametrize("rounds", [3, 4, 5, 20, 50])
+@pytest.mark.parametrize("level", [0.05, 0.0025])
+def test_all_looks_together_are_wrong_as_often_as_one_would_be(rounds: int, level: float) -> None:
+    """Counted in simulated walks; cut short, they are wrong more rarely."""
+    looks, levels = Plan(rounds).looks(), Plan(rounds).levels(level, rounds)
+    bounds = [
+        NormalDist().inv_cdf(1 - each) * math.sqrt(look - 2)
+        for look, each in zip(looks, levels, strict=True)
+    ]
+    walks = np.random.default_rng(7).normal(size=(200_000, rounds - 2)).cumsum(axis=1)
+    crossed = (walks[:, looks[0] - 3 :] > bounds).any(axis=1).mean()
+    assert crossed == pytest.approx(level, abs=4 * math.sqrt(level / len(walks)))
+    for done in range(3, rounds):
+        early = Plan(rounds).levels(level, done)
+        expected = levels[: len(early)] if done > 3 else (level * done / rounds,)
+        assert early == pytest.approx(expected)
+
+
+def drifting(plan: Plan, *, change: float, per_process: float) -> list[Round]:
     """Return rounds in turns on a machine that is slower by the same factor in every process."""
     found = []
-    for number in range(rounds):
+    for number, before_first in enumerate(plan.orders()):
         first, second = (math.exp(per_process * (2 * number + each)) for each in (0, 1))
-        before_first = bool(number % 2)
         before, after = (first, second) if before_first else (second, first)
         found.append(Round((1e6 * before,), (1e6 * after * math.exp(change),), before_first))
     return found
 
 
 @SOME
-@given(st.integers(3, 12), between(-0.5, 0.5), between(-0.1, 0.1))
-def test_an_even_drift_cancels_exactly(rounds: int, change: float, per_process: float) -> None:
-    """Also of an odd number of rounds, where one order is more frequent."""
-    drift = drifting(rounds, change=change, per_process=per_process)
+@given(
+    st.builds(Plan, st.integers(3, 12), st.integers(0, 99)), between(-0.5, 0.5), between(-0.1, 0.1)
+)
+def test_an_even_drift_cancels_exactly(plan: Plan, change: float, per_process: float) -> None:
+    """Also where one order is more frequent."""
+    drift = drifting(plan, change=change, per_process=per_process)
     found = estimate(TIME, drift)
     assert found.change == pytest.approx(change, abs=1e-9)
     least = math.sqrt(2) * DEFAULT_POLICY.least_noise
