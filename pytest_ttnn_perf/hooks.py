@@ -5,10 +5,12 @@ The hooks themselves are declared in ``pytest_ttnn_perf.plugin.hookspecs``.
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.core.finding import Answer, CustomRule, Evidence, Input, Severity, Subject
+from pytest_ttnn_perf.analysis.checklist.runner import CustomRule
+from pytest_ttnn_perf.analysis.readers import CaptureFormat
+from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Severity, Subject
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Source
-from pytest_ttnn_perf.core.observation import Artifact, CaptureFormat, MetricObservation, Run
+from pytest_ttnn_perf.core.observation import Artifact, MetricObservation, Run
 from pytest_ttnn_perf.measure.recorder import metric_of, numbers_of
 
 __all__ = [

@@ -19,7 +19,6 @@ from pytest_ttnn_perf.core.text import counted, inert
 from pytest_ttnn_perf.gate.store import BaselineStore
 from pytest_ttnn_perf.machine.chips import RESET, holder_of, lock_folder, take, visible_chips
 from pytest_ttnn_perf.machine.environment import (
-    conflicts,
     devices_of,
     host_hardware,
     is_simulated,
@@ -30,6 +29,7 @@ from pytest_ttnn_perf.machine.inspection import (
     BROKER_RESET,
     ask_ttnn,
     compiler_places,
+    conflicts,
     has_compiler,
     machine,
     preflight,
@@ -45,8 +45,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.analysis.readers.tt_smi import TtSmi
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.machine.inspection import Machine
-    from pytest_ttnn_perf.machine.ttnn import Build
+    from pytest_ttnn_perf.machine.inspection import Build, Machine
 
 
 def add_doctor(parser: argparse.ArgumentParser) -> None:

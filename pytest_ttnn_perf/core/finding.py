@@ -19,24 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from pytest_ttnn_perf.core.codec import Value
-    from pytest_ttnn_perf.core.hardware import Conflict
     from pytest_ttnn_perf.core.observation import Observation, Verdict
     from pytest_ttnn_perf.core.ops import OpTable
     from pytest_ttnn_perf.core.settings import RuleSettings
-
-
-# The parts of a capture that are measured, each as one thing: a trace, a window, or everything.
-
-
-class RegionChoice(NamedTuple):
-    """A region by its name, or the ops between two signposts.
-
-    Without either it is all that the capture measures.
-    """
-
-    region: str | None = None
-    start: str | None = None
-    end: str | None = None
 
 
 _NO_NAME: Final = re.compile(r"[^a-z0-9]+")
@@ -75,7 +60,7 @@ class RuleOutcome(Enum):
 
 #: Our own codes; nobody else's begin so.
 OURS: Final = "TTP"
-_CODE: Final = re.compile(r"[A-Z]{3}[0-9]{3}")
+RULE_CODE: Final = re.compile(r"[A-Z]{3}[0-9]{3}")
 
 
 class Family(Enum):
@@ -136,7 +121,7 @@ class Role(Enum):
 
 
 def _read_code(value: Value) -> str:
-    if not _CODE.fullmatch(value.string()):
+    if not RULE_CODE.fullmatch(value.string()):
         raise value.refusal("the code of a rule, such as TTP203")
     return value.string()
 
@@ -258,7 +243,7 @@ class Subject(Struct, frozen=True):
     kernels: Any = None
     observation: Observation | None = None
     facts: Mapping[str, Scalar] = {}
-    conflicts: tuple[Conflict, ...] | None = None
+    conflicts: tuple[Any, ...] | None = None
     verdicts: tuple[Verdict, ...] | None = None
     absent: Mapping[Input, str] = {}
     region: str = ""
@@ -495,58 +480,11 @@ def _part(subject: Subject, name: str) -> object:
     return DERIVED[name](subject) if name in DERIVED else getattr(subject, name)
 
 
-class CustomRule(Struct, frozen=True):
-    """A rule of a project, asked for tests with its inputs.
-
-    ``code`` is three letters of your own and three digits, the first of which is the step of
-    optimizing a model that the rule belongs to, as in our codes. ``fix`` is a sentence of advice.
-    """
-
-    code: str
-    name: str
-    severity: Severity
-    check: Callable[[Subject], Answer]
-    fix: str = ""
-    needs: tuple[Input, ...] = ()
-
-    def problem(self) -> str | None:
-        code = str(self.code)
-        severity: object = self.severity  # all of these are what somebody else has given
-        check: object = self.check
-        needs: object = self.needs
-        if not _CODE.fullmatch(code):
-            return f"a code is three capital letters and three digits, found {self.code!r}"
-        if code.startswith(OURS):
-            return f"{code}: codes that begin with {OURS} are those of ttnn-perf"
-        if not str(self.name).strip():
-            return f"{code}: expected a name, found {self.name!r}"
-        if not isinstance(severity, Severity):
-            return f"{code}: expected a severity, found {severity!r}"
-        if not callable(check):
-            return f"{code}: expected a function of a subject as check, found {check!r}"
-        if not isinstance(needs, tuple) or not all(isinstance(each, Input) for each in needs):
-            return f"{code}: expected a tuple of Input as needs, found {needs!r}"
-        return None
-
-
 class Answers(NamedTuple):
     """The findings of rules, and the rules without an answer."""
 
     findings: tuple[Finding, ...]
     unanswered: tuple[UnansweredRules, ...]
-
-
-class Saving(NamedTuple):
-    """The saving of a finding, and the part that it adds.
-
-    ``taken_ns`` is what others have saved of it before, by their code. ``gaps_ns`` is how much of
-    what it adds is time between ops.
-    """
-
-    saving_ns: float
-    adds_ns: float
-    taken_ns: Mapping[str, float]
-    gaps_ns: float = 0.0
 
 
 def as_configured(
@@ -570,14 +508,7 @@ def as_configured(
     return tuple(configured)
 
 
-def finding_of(
-    rule: Rule,
-    answer: Answer,
-    *,
-    region: str = "",
-    saving: Saving | None = None,
-    step_ns: float | None = None,
-) -> Finding:
+def finding_of(rule: Rule, answer: Answer, *, region: str = "") -> Finding:
     return Finding(
         rule.code,
         rule.name,
@@ -590,10 +521,6 @@ def finding_of(
         answer.evidence,
         (answer.fix or rule.fix) if answer.outcome is RuleOutcome.FOUND else None,
         region=region,
-        saving_ns=None if saving is None else saving.saving_ns,
-        adds_ns=None if saving is None else saving.adds_ns,
-        gaps_ns=0.0 if saving is None else saving.gaps_ns,
         arithmetic=answer.arithmetic,
-        step_ns=None if saving is None else step_ns,
         at_most=answer.at_most,
     )

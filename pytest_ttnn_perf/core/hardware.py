@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -139,38 +139,14 @@ _LASTING: Final = (
 )  # fmt: skip
 
 
-class Conflict(Struct, frozen=True):
-    """An environment variable that makes times meaningless; several joined by ``+``.
-
-    ``why`` goes on from the variable: "makes kernels check themselves".
-    """
-
-    variable: str
-    value: str
-    why: str
-    remedy: str
-
-    @property
-    def sentence(self) -> str:
-        """The setting, and why it must not be."""
-        several = " + " in self.variable  # the names say it all
-        return f"{self.variable if several else f'{self.variable}={self.value}'} {self.why}"
-
-    def __str__(self) -> str:
-        return f"{self.sentence}: {self.remedy}"
-
-
 WORMHOLE: Final = "wormhole_b0"
 BLACKHOLE: Final = "blackhole"
 #: As TTNN names them.
 ARCHITECTURES: Final = (WORMHOLE, BLACKHOLE, "quasar")
 
 
-class System(NamedTuple):
-    """Architecture and board of hardware keys; None for an open board."""
-
-    arch: str
-    board: str | None = None
+#: Architecture and board of hardware keys; None for an open board.
+System: TypeAlias = "tuple[str, str | None]"
 
 
 def system_of(name: str) -> System | None:
@@ -181,7 +157,7 @@ def system_of(name: str) -> System | None:
     prefix, _, rest = plain.partition("_")
     found = _BY_NAME.get(_without_build(rest if prefix in _PREFIXES else plain))
     # An LLMBox of Blackhole is another system than one of Wormhole.
-    return found if found is None or _PREFIXES.get(prefix, found.arch) == found.arch else None
+    return found if found is None or _PREFIXES.get(prefix, found[0]) == found[0] else None
 
 
 def system_of_chips(cards: Iterable[str]) -> System | None:
@@ -190,15 +166,15 @@ def system_of_chips(cards: Iterable[str]) -> System | None:
     Cards are named as tt-smi or the driver does. None for cards of several kinds, or unknown ones.
 
     >>> system_of_chips(["n300 L", "n300 R"]), system_of_chips(["galaxy-wormhole"] * 32)
-    (System(arch='wormhole_b0', board='n300'), System(arch='wormhole_b0', board='galaxy'))
+    (('wormhole_b0', 'n300'), ('wormhole_b0', 'galaxy'))
     >>> system_of_chips(["p150a"] * 3)
-    System(arch='blackhole', board=None)
+    ('blackhole', None)
     """
     chips = [card_of(card) for card in cards]
     if len(set(chips)) != 1 or chips[0] not in _BY_CARD:
         return None
     arch, boards = _BY_CARD[chips[0]]
-    return System(arch, boards if isinstance(boards, str) else boards.get(len(chips)))
+    return arch, boards if isinstance(boards, str) else boards.get(len(chips))
 
 
 def typed_hardware(key: str) -> Hardware:
@@ -213,8 +189,8 @@ def typed_hardware(key: str) -> Hardware:
         message = f"{key}: {expected} as architecture, found {hardware.arch!r}{meant}"
         raise UsageError(message)
     of_board = _BOARDS.get(hardware.board)
-    if of_board is not None and hardware.arch not in {of_board.arch, UNKNOWN}:
-        message = f"{key}: {hardware.board} is a board of {of_board.arch}"
+    if of_board is not None and hardware.arch not in {of_board[0], UNKNOWN}:
+        message = f"{key}: {hardware.board} is a board of {of_board[0]}"
         raise UsageError(message)
     return hardware
 
@@ -272,15 +248,15 @@ _ALIASES: Final = {
     "bh_glx": "blackhole_galaxy",
     "blackhole_glx": "blackhole_galaxy",
 }
-_BOARDS: Final = {
-    board: System(arch, board)
+_BOARDS: Final[dict[str, System]] = {
+    board: (arch, board)
     for arch, boards in _BY_CARD.values()
     for board in ((boards,) if isinstance(boards, str) else boards.values())
 }
-_BY_NAME: Final = {
-    "wormhole": System(WORMHOLE),
-    WORMHOLE: System(WORMHOLE),
-    BLACKHOLE: System(BLACKHOLE),
+_BY_NAME: Final[dict[str, System]] = {
+    "wormhole": (WORMHOLE, None),
+    WORMHOLE: (WORMHOLE, None),
+    BLACKHOLE: (BLACKHOLE, None),
     **_BOARDS,
     **{alias: _BOARDS[board] for alias, board in _ALIASES.items()},
 }

@@ -31,8 +31,7 @@ from pytest_ttnn_perf.core.hardware import (
 from pytest_ttnn_perf.core.metric import Better, Metric, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
+    from collections.abc import Iterable
 
     from pytest_ttnn_perf.core.ops import OpGroups, OpTable
 else:
@@ -278,11 +277,18 @@ class Requester(Enum):
     PROJECT = "project"
 
 
-class Location(Struct, frozen=True):
-    """The file of a test, as in ids, and its line."""
+#: The file of a test, as in ids, and its line.
+Location = tuple[str, int | None]
 
-    file: str
-    line: Annotated[int | None, Mark.OMIT, Coding(lambda value: value.integer(at_least=1))] = None
+
+def _read_location(value: Value) -> Location:
+    line = value.optional("line")
+    return value.field("file").string(), None if line is None else line.integer(at_least=1)
+
+
+def _write_location(location: Location) -> dict[str, object]:
+    file, line = location
+    return {"file": file} if line is None else {"file": file, "line": line}
 
 
 class SweepPoint(Struct, frozen=True):
@@ -295,16 +301,6 @@ class SweepPoint(Struct, frozen=True):
     sweep: str
     axes: Mapping[str, Scalar]
     require: Omit[Mapping[str, Scalar]] = {}
-
-
-class Conditions(Struct, frozen=True):
-    """The circumstances of one metric's samples; ``inputs`` are shapes."""
-
-    metric: Annotated[str, Mark.KEY]
-    warmup: int
-    iterations: int
-    depth: Omit[int | None] = None
-    inputs: Omit[tuple[str, ...]] = ()
 
 
 class EndKind(Enum):
@@ -370,7 +366,8 @@ class Observation(Struct, frozen=True):
     ``has_kernels``: it has output of tt-lang kernels. ``asked`` is None for a test that was taken
     in with all others. ``profiles_itself``: it starts a profiled process of its own. ``attached``
     are its captures, from the folder that it ran in, as far as they are below that. ``conditions``
-    are recorded on request.
+    are recorded on request: of each metric ``warmup``, ``iterations``, ``depth`` and the shapes of
+    ``inputs``.
     """
 
     # In the order of the file.
@@ -383,7 +380,7 @@ class Observation(Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
     unanswered: tuple[UnansweredRules, ...] = ()
     hardware: Omit[Hardware | None] = None
-    location: Omit[Location | None] = None
+    location: Annotated[Location | None, Mark.OMIT, Coding(_read_location, _write_location)] = None
     environment: Omit[Mapping[str, Scalar]] = {}
     left_out: Omit[tuple[Source, ...]] = ()
     problems: Omit[tuple[str, ...]] = ()
@@ -397,7 +394,7 @@ class Observation(Struct, frozen=True):
     node_id: Omit[str | None] = None
     sweep: Omit[SweepPoint | None] = None
     attached: Omit[tuple[str, ...]] = ()
-    conditions: Omit[Mapping[str, Conditions]] = {}
+    conditions: Omit[Mapping[str, dict[str, Any]]] = {}
 
     @property
     def outcomes(self) -> Mapping[str, RuleOutcome]:
@@ -679,24 +676,3 @@ def _with_times(first: OpGroups | None, second: OpGroups | None) -> OpGroups | N
 
 #: What a test without artifacts has.
 NO_ARTIFACT: Final = Artifact()
-
-
-class CaptureFormat(Struct, frozen=True):
-    """A capture format of a project, known by its content.
-
-    ``recognises`` gets the beginning of a file, unpacked if it is gzipped: all of it up to 256 KiB.
-    ``read`` gets the file, and returns its contents for a test.
-    """
-
-    name: str
-    recognises: Callable[[bytes], bool]
-    read: Callable[[Path], Artifact]
-
-    def problem(self) -> str | None:
-        if not isinstance(self.name, str) or not self.name.strip():
-            return f"a name is a non-empty string, found {self.name!r}"
-        for name in ("recognises", "read"):
-            function = getattr(self, name)
-            if not callable(function):
-                return f"{self.name}: {name} is a function, found {function!r}"
-        return None

@@ -223,7 +223,7 @@ class Settings(Struct, frozen=True):
     html: Path | None = None
     gitlab: Path | None = None
     benchmark_json: Path | None = None
-    history: Annotated[DatabaseUrl | None, Coding(_database_of_file)] = None
+    history: Annotated[DatabaseUrl | None, Coding(_database_of_file, str)] = None
     annotations: bool = True
     step_summary: bool = True
     junit_properties: bool = True
@@ -333,7 +333,7 @@ def _placed(settings: Settings, folder: Path) -> Settings:
         if isinstance(value, Path):
             found[name] = folder / value.expanduser()
     if settings.history is not None and settings.history.file is not None:
-        found["history"] = replace(settings.history, file=folder / settings.history.file)
+        found["history"] = DatabaseUrl(folder / settings.history.file)
     return replace(settings, **found)
 
 
@@ -424,14 +424,14 @@ _EXPECTED: Final = (
 )
 
 
-class DatabaseUrl(Struct, frozen=True):
+class DatabaseUrl:
     """The place of a database; ``str()`` and ``repr()`` leave out the password.
 
     ``file`` is that of SQLite, ``server`` the whole URL of PostgreSQL.
     """
 
-    file: Path | None = None
-    server: str = ""
+    def __init__(self, file: Path | None = None, server: str = "") -> None:
+        self.file, self.server = file, server
 
     @property
     def password(self) -> str | None:

@@ -265,11 +265,15 @@ def differing_conditions(test: str, then: Observation, now: Observation) -> Iter
     for metric, conditions in now.conditions.items():
         known = then.conditions.get(metric, conditions)
         yield from _changed(f"{test} {metric}: ", (
-            (Edit.WARMUP, "", known.warmup, conditions.warmup),
-            (Edit.ITERATIONS, "", known.iterations, conditions.iterations),
-            (Edit.ITERATIONS, "", known.depth, conditions.depth),
-            (Edit.INPUTS, "", ", ".join(known.inputs), ", ".join(conditions.inputs)),
+            (Edit.WARMUP, "", known["warmup"], conditions["warmup"]),
+            (Edit.ITERATIONS, "", known["iterations"], conditions["iterations"]),
+            (Edit.ITERATIONS, "", known.get("depth"), conditions.get("depth")),
+            (Edit.INPUTS, "", _listed(known), _listed(conditions)),
         ))  # fmt: skip
+
+
+def _listed(conditions: dict[str, list[str]]) -> str:
+    return ", ".join(conditions.get("inputs", ()))
 
 
 def _changed(where: str, values: Iterable[tuple[Edit, str, object, object]]) -> Iterator[Refusal]:

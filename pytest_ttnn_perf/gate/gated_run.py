@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import decode, encode
 from pytest_ttnn_perf.core.errors import TtnnPerfError
-from pytest_ttnn_perf.core.observation import End, EndKind, Location, Observation, Run
+from pytest_ttnn_perf.core.observation import End, EndKind, Observation, Run
 from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.gate.confirm import (
     MEASURED_ONCE,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.core.observation import Coverage, JudgedTest, Shift, SweepPoint
+    from pytest_ttnn_perf.core.observation import Coverage, JudgedTest, Location, Shift, SweepPoint
     from pytest_ttnn_perf.core.settings import Settings
 
 

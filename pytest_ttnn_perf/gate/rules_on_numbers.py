@@ -17,7 +17,6 @@ from pytest_ttnn_perf.core.finding import (
     Input,
     Limit,
     RuleOutcome,
-    Saving,
     Severity,
     Subject,
     UnansweredRules,
@@ -974,10 +973,11 @@ def ask_numbers(
         absent = subject.why_absent(*asked.needs)
         answer = Answer.not_measured(absent) if absent else asked.check(subject)
         if answer.outcome in {RuleOutcome.FOUND, RuleOutcome.CLEAN}:
-            # A number saves waiting time: it knows of no ops.
-            saved_ns = answer.waiting_ns if answer.arithmetic is not None else None
-            saving = None if saved_ns is None else Saving(saved_ns, saved_ns, {}, saved_ns)
-            findings.append(finding_of(asked, answer, saving=saving))
+            finding = finding_of(asked, answer)
+            if answer.arithmetic is not None:  # a number saves waiting time: it knows of no ops
+                ns = answer.waiting_ns
+                finding = replace(finding, saving_ns=ns, adds_ns=ns, gaps_ns=ns)
+            findings.append(finding)
         else:
             unanswered.append(UnansweredRules(answer.outcome, answer.reason or "", (code,)))
     waived = subject.observation.waived if subject.observation else {}

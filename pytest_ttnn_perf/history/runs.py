@@ -119,8 +119,7 @@ def renamed_tests(files: Iterable[StoredFile]) -> Renamed:
         key = file.content.hardware.key
         for name, stored in file.content.tests.items():
             if stored.formerly and file.test_file is not None:
-                before = tuple((former.key, former.test) for former in stored.formerly)
-                found[key, f"{file.test_file}::{name}"] = before
+                found[key, f"{file.test_file}::{name}"] = stored.formerly
     return found
 
 

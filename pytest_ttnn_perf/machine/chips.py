@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf.core.errors import UsageError
-from pytest_ttnn_perf.core.hardware import System, card_of, system_of_chips
+from pytest_ttnn_perf.core.hardware import card_of, system_of_chips
 from pytest_ttnn_perf.machine.environment import ROOT, devices_of, is_simulated, line_of
 from pytest_ttnn_perf.machine.ttnn import put_in_place, when_imported
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from filelock import BaseFileLock
+
+    from pytest_ttnn_perf.core.hardware import System
 
 
 # Who else has a say in the devices: tt-metal's run_safe_pytest.sh.
@@ -120,7 +122,7 @@ def system_here(environment: Mapping[str, str]) -> System | None:
         card for card in cards for _ in range(2 if card in _OF_TWO_CHIPS else 1)
     )
     if system and visible_chips(environment, devices_of(environment)) != tuple(sorted(files)):
-        return System(system.arch)
+        return system[0], None
     return system
 
 

@@ -1,13 +1,8 @@
-"""The host, variables that spoil times, and those for workers and profilers.
-
-tt-metal turns some of its options on when a variable is there, whatever it holds, ``0`` included;
-others only when it begins with ``1``.
-"""
+"""The host, and variables for workers and profilers."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
 import re
@@ -18,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.hardware import Conflict, Environment, Hardware
+from pytest_ttnn_perf.core.hardware import Environment, Hardware
 from pytest_ttnn_perf.core.settings import ProfilerKind
 
 if TYPE_CHECKING:
@@ -32,24 +27,6 @@ MOCK: Final = "TT_METAL_MOCK_CLUSTER_DESC_PATH"
 SIMULATOR: Final = "TT_METAL_SIMULATOR"
 #: Programs go out one by one, even where it is set to 0.
 SLOW_DISPATCH: Final = "TT_METAL_SLOW_DISPATCH_MODE"
-_OVERRIDES: Final = "TTNN_CONFIG_OVERRIDES"
-_PRINT: Final = "TT_METAL_DPRINT_"
-#: They say how to print, not that something is printed.
-_PRINT_SETTINGS: Final = frozenset({
-    "TT_METAL_DPRINT_CHIPS", "TT_METAL_DPRINT_FILE", "TT_METAL_DPRINT_MESH_COORDS",
-    "TT_METAL_DPRINT_ONE_FILE_PER_RISC", "TT_METAL_DPRINT_PREPEND_DEVICE_CORE_RISC",
-    "TT_METAL_DPRINT_RISCVS",
-})  # fmt: skip
-#: Settings of ttnn that make every operation slower, and the value that does.
-_SLOWING_SETTINGS: Final = {
-    "enable_logging": True,
-    "enable_comparison_mode": True,
-    "enable_graph_report": True,
-    "enable_graph_python_stack_traces": True,
-    "enable_detailed_buffer_report": True,
-    "enable_detailed_tensor_report": True,
-    "enable_fast_runtime_mode": False,
-}
 
 
 #: Where the driver's devices are, if not in the usual place: in a container, or for a test.
@@ -62,140 +39,6 @@ def devices_of(environment: Mapping[str, str]) -> Path:
 
 def is_simulated(environment: Mapping[str, str]) -> bool:
     return any(environment.get(name) for name in (MOCK, SIMULATOR))
-
-
-_INSTRUMENTS: Final = "instruments the kernels, which changes their times"
-_OF_PROFILER: Final = "is an option of the device profiler, which changes the times"
-_PRINTS_AFTER_CALLS: Final = "profiles every call of a tt-lang operation"
-_REFUSED: Final = "instruments the kernels, and a ttnn without Tracy refuses every device call"
-#: What variables do whatever they hold.
-_IF_SET: Final = {
-    "TT_METAL_DEVICE_PROFILER": f"{_REFUSED}, even if 0",
-    "TT_METAL_STREAMING_PROFILER": _REFUSED,
-    "TT_METAL_TRACY_MID_RUN_PUSH": _OF_PROFILER,
-    "TT_METAL_WATCHER": "makes the kernels report to a watcher, even if 0",
-    "TT_METAL_LLK_ASSERTS": "makes the kernels check themselves, even if 0",
-    "TT_METAL_LIGHTWEIGHT_KERNEL_ASSERTS": "makes the kernels check themselves, even if 0",
-    "TT_METAL_DISPATCH_DATA_COLLECTION": "records every dispatch, even if 0",
-    "TT_METAL_NULL_KERNELS": "lets no kernel do its work, even if 0",
-    "TT_METAL_KERNELS_EARLY_RETURN": "lets no kernel do its work, even if 0",
-}
-#: What they do if they begin with a 1.
-_IF_ONE: Final = {
-    "TT_METAL_DEVICE_PROFILER_NOC_EVENTS": _INSTRUMENTS,
-    "TT_METAL_DEVICE_DEBUG_DUMP_ENABLED": _INSTRUMENTS,
-    "TT_METAL_MEM_PROFILER": "records every buffer",
-    "TT_METAL_VALIDATE_PROGRAM_BINARIES": "checks every program",
-    **dict.fromkeys(
-        (
-            "TT_METAL_DEVICE_PROFILER_DISPATCH", "TT_METAL_PROFILER_SYNC",
-            "TT_METAL_TRACE_PROFILER", "TT_METAL_PROFILER_TRACE_TRACKING",
-            "TT_METAL_PROFILER_MID_RUN_DUMP", "TT_METAL_PROFILER_CPP_POST_PROCESS",
-            "TT_METAL_PROFILER_SUM", "TT_METAL_PROFILER_ACCUMULATE",
-            "TT_METAL_PROFILER_DISABLE_DUMP_TO_FILES", "TT_METAL_PROFILER_DISABLE_PUSH_TO_TRACY",
-        ),
-        _OF_PROFILER,
-    ),
-}  # fmt: skip
-#: What they do unless they are empty or 0.
-_UNLESS_ZERO: Final = {
-    "TT_METAL_PROFILE_PERF_COUNTERS": _INSTRUMENTS,
-    "TTNN_OP_PROFILER": "records every operation",
-    "TT_METAL_LLK_SANITIZER": "makes the kernels check themselves",
-    "TT_METAL_NOC_DEBUG_DUMP": "makes the kernels record their transfers",
-    "TT_METAL_RECORD_NOC_TRANSFER_DATA": "records every transfer",
-    "TTLANG_PERF_DUMP": _PRINTS_AFTER_CALLS,
-    "TTLANG_AUTO_PROFILE": _PRINTS_AFTER_CALLS,
-    "TTLANG_SIGNPOST_PROFILE": _PRINTS_AFTER_CALLS,
-    "TTLANG_PERF_SERV": "waits for a key after a call",
-    "TTLANG_COMPILE_ONLY": "lets no tt-lang operation do its work",
-}
-_PROFILERS: Final = (
-    "TT_METAL_DEVICE_PROFILER", "TT_METAL_DEVICE_PROFILER_NOC_EVENTS",
-    "TT_METAL_PROFILE_PERF_COUNTERS", "TT_METAL_STREAMING_PROFILER",
-)  # fmt: skip
-_TTLANG: Final = ("TTLANG_PERF_DUMP", "TTLANG_AUTO_PROFILE", "TTLANG_SIGNPOST_PROFILE")
-
-
-def conflicts(environment: Mapping[str, str]) -> tuple[Conflict, ...]:
-    """Return what keeps wall times from meaning anything; the worst first."""
-    return (
-        *impossible(environment),
-        *(
-            Conflict(name, environment[name], why, f"unset {name}")
-            for name in sorted(environment)
-            if (why := _harm(name, environment))
-        ),
-        *_overrides(environment),
-    )
-
-
-def impossible(environment: Mapping[str, str]) -> tuple[Conflict, ...]:
-    """Return the combinations that never work, whatever is measured, a profile included."""
-    on = [name for name in sorted(environment) if _harm(name, environment)]
-    # Set to 0 it is no profiler, though a build without Tracy does not even bear that.
-    profiler = next((name for name in _PROFILERS if _not_zero(environment.get(name, ""))), None)
-    printing = next((name for name in on if name.startswith(_PRINT)), None)
-    ttlang = [name for name in _TTLANG if name in on]
-    found = []
-    if profiler and printing:
-        why = "are refused together: prints and profile share the same memory"
-        found.append((profiler, printing, why))
-    if profiler and "TT_METAL_WATCHER" in on:
-        why = "damage each other's data: watcher and profile share the same memory"
-        found.append((profiler, "TT_METAL_WATCHER", why))
-    if "TTLANG_AUTO_PROFILE" in ttlang:
-        why = "cannot be used together: each profiles the same kernels in its own way"
-        others = (name for name in ttlang if name != "TTLANG_AUTO_PROFILE")
-        found += [("TTLANG_AUTO_PROFILE", other, why) for other in others]
-    if ttlang and environment.get("TT_METAL_PROFILER_DIR"):
-        why = "cannot be used together: tt-lang reads the profile from TT_METAL_HOME only"
-        found.append(("TT_METAL_PROFILER_DIR", ttlang[0], why))
-    return tuple(
-        Conflict(
-            f"{one} + {two}",
-            f"{environment[one]} + {environment[two]}",
-            why,
-            f"unset {one} or {two}",
-        )
-        for one, two, why in found
-    )
-
-
-def _harm(name: str, environment: Mapping[str, str]) -> str | None:
-    """Return what a variable does to all times, if anything."""
-    if name == SLOW_DISPATCH:  # a simulator has no times that it could spoil
-        return None if is_simulated(environment) else "sends every program by itself, even if 0"
-    if name.startswith(_PRINT):
-        return None if name in _PRINT_SETTINGS else "makes the kernels print"
-    value = environment[name]
-    if value.startswith("1") and name in _IF_ONE:
-        return _IF_ONE[name]
-    return (
-        _UNLESS_ZERO.get(name) if _not_zero(value) and name in _UNLESS_ZERO else _IF_SET.get(name)
-    )
-
-
-def _not_zero(value: str) -> bool:
-    return value not in {"", "0"}
-
-
-def _overrides(environment: Mapping[str, str]) -> Iterator[Conflict]:
-    text = environment.get(_OVERRIDES)
-    if not text:
-        return
-    try:
-        settings = json.loads(text)
-    except (ValueError, RecursionError):
-        settings = None
-    if not isinstance(settings, dict):
-        why = "is not a JSON object, and makes ttnn end the process that imports it"
-        yield Conflict(_OVERRIDES, text, why, f"correct or unset {_OVERRIDES}")
-        return
-    slowing = [name for name, value in _SLOWING_SETTINGS.items() if settings.get(name) is value]
-    if slowing:
-        why = f"makes every operation slower: {', '.join(slowing)}"
-        yield Conflict(_OVERRIDES, text, why, f"take {', '.join(slowing)} out of {_OVERRIDES}")
 
 
 #: The profiler's own report, in the folder that it is given.

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.hardware import member_name
@@ -24,16 +25,19 @@ from pytest_ttnn_perf.machine.chips import (
 )
 from pytest_ttnn_perf.machine.environment import (
     GOVERNOR_FILE,
+    SLOW_DISPATCH,
     entries,
+    installed_version,
+    is_simulated,
     kernel_cache,
     kernels_cached,
     line_of,
 )
 from pytest_ttnn_perf.machine.processes import run_bounded
-from pytest_ttnn_perf.machine.ttnn import Build, cause_of, installed_ttnn
+from pytest_ttnn_perf.machine.ttnn import cause_of, ttnn_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import IO
 
 
@@ -142,6 +146,30 @@ def ask_ttnn(
 def _text(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read(_LONGEST_LOG).decode(errors="replace")
+
+
+class Build(Struct, frozen=True):
+    """The installed ttnn, without a ``version`` if it is missing.
+
+    ``tracy`` and ``arch`` are None where unknown, ``arch`` also without hardware. ``problem`` says
+    in one line why ttnn cannot be used. ``timed_out``: it did not answer in time.
+    """
+
+    version: str | None
+    location: str | None = None
+    tracy: bool | None = None
+    arch: str | None = None
+    problem: str | None = None
+    timed_out: bool = False
+
+
+def installed_ttnn() -> Build:
+    """Return the version and the folder of the installed ttnn."""
+    folder = ttnn_folder()
+    if folder is None:
+        return Build(None)
+    version = installed_version("ttnn") or "unknown"  # used from its source tree
+    return Build(version, str(folder))
 
 
 _WITHOUT_TRACY: Final = "requires a Tracy-enabled build"
@@ -324,6 +352,186 @@ def tt_smi_snapshot(environment: Mapping[str, str]) -> tuple[str | None, str | N
         last = f": {lines[-1].strip()}" if lines else ""
         return None, f"tt-smi -s ended with exit code {ending.code}{last}"
     return printed[printed.index("{") :], None  # some releases log before it
+
+
+# Variables that spoil times.
+#
+# tt-metal turns some of its options on when a variable is there, whatever it holds, ``0`` included;
+# others only when it begins with ``1``.
+
+_OVERRIDES: Final = "TTNN_CONFIG_OVERRIDES"
+_PRINT: Final = "TT_METAL_DPRINT_"
+#: They say how to print, not that something is printed.
+_PRINT_SETTINGS: Final = frozenset({
+    "TT_METAL_DPRINT_CHIPS", "TT_METAL_DPRINT_FILE", "TT_METAL_DPRINT_MESH_COORDS",
+    "TT_METAL_DPRINT_ONE_FILE_PER_RISC", "TT_METAL_DPRINT_PREPEND_DEVICE_CORE_RISC",
+    "TT_METAL_DPRINT_RISCVS",
+})  # fmt: skip
+#: Settings of ttnn that make every operation slower, and the value that does.
+_SLOWING_SETTINGS: Final = {
+    "enable_logging": True,
+    "enable_comparison_mode": True,
+    "enable_graph_report": True,
+    "enable_graph_python_stack_traces": True,
+    "enable_detailed_buffer_report": True,
+    "enable_detailed_tensor_report": True,
+    "enable_fast_runtime_mode": False,
+}
+
+
+class Conflict(Struct, frozen=True):
+    """An environment variable that makes times meaningless; several joined by ``+``.
+
+    ``why`` goes on from the variable: "makes kernels check themselves".
+    """
+
+    variable: str
+    value: str
+    why: str
+    remedy: str
+
+    @property
+    def sentence(self) -> str:
+        """The setting, and why it must not be."""
+        several = " + " in self.variable  # the names say it all
+        return f"{self.variable if several else f'{self.variable}={self.value}'} {self.why}"
+
+    def __str__(self) -> str:
+        return f"{self.sentence}: {self.remedy}"
+
+
+_INSTRUMENTS: Final = "instruments the kernels, which changes their times"
+_OF_PROFILER: Final = "is an option of the device profiler, which changes the times"
+_PRINTS_AFTER_CALLS: Final = "profiles every call of a tt-lang operation"
+_REFUSED: Final = "instruments the kernels, and a ttnn without Tracy refuses every device call"
+#: What variables do whatever they hold.
+_IF_SET: Final = {
+    "TT_METAL_DEVICE_PROFILER": f"{_REFUSED}, even if 0",
+    "TT_METAL_STREAMING_PROFILER": _REFUSED,
+    "TT_METAL_TRACY_MID_RUN_PUSH": _OF_PROFILER,
+    "TT_METAL_WATCHER": "makes the kernels report to a watcher, even if 0",
+    "TT_METAL_LLK_ASSERTS": "makes the kernels check themselves, even if 0",
+    "TT_METAL_LIGHTWEIGHT_KERNEL_ASSERTS": "makes the kernels check themselves, even if 0",
+    "TT_METAL_DISPATCH_DATA_COLLECTION": "records every dispatch, even if 0",
+    "TT_METAL_NULL_KERNELS": "lets no kernel do its work, even if 0",
+    "TT_METAL_KERNELS_EARLY_RETURN": "lets no kernel do its work, even if 0",
+}
+#: What they do if they begin with a 1.
+_IF_ONE: Final = {
+    "TT_METAL_DEVICE_PROFILER_NOC_EVENTS": _INSTRUMENTS,
+    "TT_METAL_DEVICE_DEBUG_DUMP_ENABLED": _INSTRUMENTS,
+    "TT_METAL_MEM_PROFILER": "records every buffer",
+    "TT_METAL_VALIDATE_PROGRAM_BINARIES": "checks every program",
+    **dict.fromkeys(
+        (
+            "TT_METAL_DEVICE_PROFILER_DISPATCH", "TT_METAL_PROFILER_SYNC",
+            "TT_METAL_TRACE_PROFILER", "TT_METAL_PROFILER_TRACE_TRACKING",
+            "TT_METAL_PROFILER_MID_RUN_DUMP", "TT_METAL_PROFILER_CPP_POST_PROCESS",
+            "TT_METAL_PROFILER_SUM", "TT_METAL_PROFILER_ACCUMULATE",
+            "TT_METAL_PROFILER_DISABLE_DUMP_TO_FILES", "TT_METAL_PROFILER_DISABLE_PUSH_TO_TRACY",
+        ),
+        _OF_PROFILER,
+    ),
+}  # fmt: skip
+#: What they do unless they are empty or 0.
+_UNLESS_ZERO: Final = {
+    "TT_METAL_PROFILE_PERF_COUNTERS": _INSTRUMENTS,
+    "TTNN_OP_PROFILER": "records every operation",
+    "TT_METAL_LLK_SANITIZER": "makes the kernels check themselves",
+    "TT_METAL_NOC_DEBUG_DUMP": "makes the kernels record their transfers",
+    "TT_METAL_RECORD_NOC_TRANSFER_DATA": "records every transfer",
+    "TTLANG_PERF_DUMP": _PRINTS_AFTER_CALLS,
+    "TTLANG_AUTO_PROFILE": _PRINTS_AFTER_CALLS,
+    "TTLANG_SIGNPOST_PROFILE": _PRINTS_AFTER_CALLS,
+    "TTLANG_PERF_SERV": "waits for a key after a call",
+    "TTLANG_COMPILE_ONLY": "lets no tt-lang operation do its work",
+}
+_PROFILERS: Final = (
+    "TT_METAL_DEVICE_PROFILER", "TT_METAL_DEVICE_PROFILER_NOC_EVENTS",
+    "TT_METAL_PROFILE_PERF_COUNTERS", "TT_METAL_STREAMING_PROFILER",
+)  # fmt: skip
+_TTLANG: Final = ("TTLANG_PERF_DUMP", "TTLANG_AUTO_PROFILE", "TTLANG_SIGNPOST_PROFILE")
+
+
+def conflicts(environment: Mapping[str, str]) -> tuple[Conflict, ...]:
+    """Return what keeps wall times from meaning anything; the worst first."""
+    return (
+        *impossible(environment),
+        *(
+            Conflict(name, environment[name], why, f"unset {name}")
+            for name in sorted(environment)
+            if (why := _harm(name, environment))
+        ),
+        *_overrides(environment),
+    )
+
+
+def impossible(environment: Mapping[str, str]) -> tuple[Conflict, ...]:
+    """Return the combinations that never work, whatever is measured, a profile included."""
+    on = [name for name in sorted(environment) if _harm(name, environment)]
+    # Set to 0 it is no profiler, though a build without Tracy does not even bear that.
+    profiler = next((name for name in _PROFILERS if _not_zero(environment.get(name, ""))), None)
+    printing = next((name for name in on if name.startswith(_PRINT)), None)
+    ttlang = [name for name in _TTLANG if name in on]
+    found = []
+    if profiler and printing:
+        why = "are refused together: prints and profile share the same memory"
+        found.append((profiler, printing, why))
+    if profiler and "TT_METAL_WATCHER" in on:
+        why = "damage each other's data: watcher and profile share the same memory"
+        found.append((profiler, "TT_METAL_WATCHER", why))
+    if "TTLANG_AUTO_PROFILE" in ttlang:
+        why = "cannot be used together: each profiles the same kernels in its own way"
+        others = (name for name in ttlang if name != "TTLANG_AUTO_PROFILE")
+        found += [("TTLANG_AUTO_PROFILE", other, why) for other in others]
+    if ttlang and environment.get("TT_METAL_PROFILER_DIR"):
+        why = "cannot be used together: tt-lang reads the profile from TT_METAL_HOME only"
+        found.append(("TT_METAL_PROFILER_DIR", ttlang[0], why))
+    return tuple(
+        Conflict(
+            f"{one} + {two}",
+            f"{environment[one]} + {environment[two]}",
+            why,
+            f"unset {one} or {two}",
+        )
+        for one, two, why in found
+    )
+
+
+def _harm(name: str, environment: Mapping[str, str]) -> str | None:
+    """Return what a variable does to all times, if anything."""
+    if name == SLOW_DISPATCH:  # a simulator has no times that it could spoil
+        return None if is_simulated(environment) else "sends every program by itself, even if 0"
+    if name.startswith(_PRINT):
+        return None if name in _PRINT_SETTINGS else "makes the kernels print"
+    value = environment[name]
+    if value.startswith("1") and name in _IF_ONE:
+        return _IF_ONE[name]
+    return (
+        _UNLESS_ZERO.get(name) if _not_zero(value) and name in _UNLESS_ZERO else _IF_SET.get(name)
+    )
+
+
+def _not_zero(value: str) -> bool:
+    return value not in {"", "0"}
+
+
+def _overrides(environment: Mapping[str, str]) -> Iterator[Conflict]:
+    text = environment.get(_OVERRIDES)
+    if not text:
+        return
+    try:
+        settings = json.loads(text)
+    except (ValueError, RecursionError):
+        settings = None
+    if not isinstance(settings, dict):
+        why = "is not a JSON object, and makes ttnn end the process that imports it"
+        yield Conflict(_OVERRIDES, text, why, f"correct or unset {_OVERRIDES}")
+        return
+    slowing = [name for name, value in _SLOWING_SETTINGS.items() if settings.get(name) is value]
+    if slowing:
+        why = f"makes every operation slower: {', '.join(slowing)}"
+        yield Conflict(_OVERRIDES, text, why, f"take {', '.join(slowing)} out of {_OVERRIDES}")
 
 
 # The broker tt-device-mcp, which hands out the devices of a machine.

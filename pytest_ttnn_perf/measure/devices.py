@@ -32,12 +32,12 @@ from pytest_ttnn_perf.machine.environment import (
     report_in,
     telemetry,
 )
-from pytest_ttnn_perf.machine.ttnn import OpenDevices
 from pytest_ttnn_perf.measure.instruments import Instruments
 from pytest_ttnn_perf.measure.profilers import (
     GRAPH_FILE,
     CapturedGraph,
     Chips,
+    OpenDevices,
     ProfilerError,
     ProgramProfiler,
     RealtimeProfiler,
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 
 #: A profiler slows a model down and fills up: few calls show what a device does.
 PROFILED_ITERATIONS: Final = 3
+_ONCE: Final = (0, 1, None)
 #: How the profiler's report may round a time.
 _ROUNDING_NS: Final = 1.0
 #: The time of kernels that tt-lang tells.
@@ -261,13 +262,14 @@ class BesideDevices(Instruments):
     def run(self, workload: Workload, timings: Timings, plan: Plan) -> tuple[Any, Artifact]:
         if not self.devices.handles:
             return Instruments.run(self, workload, timings, plan)
-        first = min(plan.warmup, 1)
+        warmup, iterations, depth = plan
+        first = min(warmup, 1)
         part = workload.part
         with self._capture() if first else nullcontext(CapturedGraph()) as captured:
             warm_up(part or workload, Timings() if part else timings, count=first)
-        warm_up(workload, timings, count=plan.warmup - (0 if part else first))
+        warm_up(workload, timings, count=warmup - (0 if part else first))
         self._count("program_cache_entries_before")
-        result, _ = Instruments.run(self, workload, timings, plan._replace(warmup=0))
+        result, _ = Instruments.run(self, workload, timings, (0, iterations, depth))
         self._count("program_cache_entries_after")
         self._facts |= telemetry()  # at once: clocks fall when there is nothing to do
         call = self._read_capture(captured)
@@ -406,12 +408,7 @@ class Profiling(_ProfiledPass):
         with suppress(ProfilerError):
             ProgramProfiler(self.devices).begin()
 
-    def run(
-        self,
-        workload: Workload,
-        timings: Timings,
-        plan: Plan,  # noqa: ARG002 (few calls are enough)
-    ) -> tuple[Any, Artifact]:
+    def run(self, workload: Workload, timings: Timings, _: Plan) -> tuple[Any, Artifact]:
         with self._capture() as captured:
             warm_up(workload.part or workload, timings, count=1)
         if not self.devices.handles:
@@ -457,9 +454,8 @@ class Printing(_ProfiledPass):
         why = "tt-lang printed no profile: no kernel of its own ran"
         return artifact if artifact.metrics else _no_data(why, _OF_KERNELS)
 
-    def run(self, workload: Workload, timings: Timings, plan: Plan) -> tuple[Any, Artifact]:
-        once = plan._replace(warmup=0, iterations=1, depth=None)
-        return Instruments.run(self, workload, timings, once)
+    def run(self, workload: Workload, timings: Timings, _: Plan) -> tuple[Any, Artifact]:
+        return Instruments.run(self, workload, timings, _ONCE)
 
 
 class Signposting(BesideDevices):
@@ -468,13 +464,13 @@ class Signposting(BesideDevices):
     by_the_clock = False
     _runs = 0
 
-    def run(self, workload: Workload, timings: Timings, plan: Plan) -> tuple[Any, Artifact]:
+    def run(self, workload: Workload, timings: Timings, _: Plan) -> tuple[Any, Artifact]:
         signpost = import_module("tracy").signpost  # it launched this process
-        called, once = workload.part or workload, plan._replace(warmup=0, iterations=1, depth=None)
+        called = workload.part or workload
         warm_up(called, timings, count=1)
         self._captures += 1
         if self._captures > 1:  # a second model of the test: only the first is marked
-            return Instruments.run(self, workload, timings, once)
+            return Instruments.run(self, workload, timings, _ONCE)
         self._runs += 1
         result = None
         for number in range(PROFILED_ITERATIONS):

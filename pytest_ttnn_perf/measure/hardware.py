@@ -56,14 +56,13 @@ class StatedHardware(Struct, frozen=True):
             if not _MESH.fullmatch(shape):
                 raise _mistake("mesh", "a shape such as '1x8' or (1, 8)", repr(mesh))
         system = None if card is None else system_of(card)
-        if system is not None and system.board is not None:  # a known board has one architecture
-            if name not in {None, system.arch}:
-                message = (
-                    f"hardware(arch={name!r}, board={card!r}): {card} is a board of {system.arch}"
-                )
+        if system is not None and system[1] is not None:  # a known board has one architecture
+            own, known_board = system
+            if name not in {None, own}:
+                message = f"hardware(arch={name!r}, board={card!r}): {card} is a board of {own}"
                 raise UsageError(message)
             # TTNN has two kinds of Galaxy, of which one is tg.
-            name, card = system.arch, card if card == "tg" else system.board
+            name, card = own, card if card == "tg" else known_board
         return cls(name, card, shape)
 
     def joined(self, other: StatedHardware) -> StatedHardware:
@@ -199,10 +198,10 @@ def _of_this_machine(known: Hardware, environment: Mapping[str, str]) -> Hardwar
     from pytest_ttnn_perf.machine.chips import system_here
 
     here = system_here(environment)
-    if here is None or known.arch not in {UNKNOWN, here.arch}:
+    if here is None or known.arch not in {UNKNOWN, here[0]}:
         return known
-    board = here.board if known.board == UNKNOWN and here.board else known.board
-    return replace(known, arch=here.arch, board=board)
+    arch, board = here
+    return replace(known, arch=arch, board=(known.board == UNKNOWN and board) or known.board)
 
 
 def _devices(mesh: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from fnmatch import fnmatchcase
@@ -9,21 +10,126 @@ from math import isfinite
 from numbers import Number
 from pathlib import Path
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
 from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.finding import region_name
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Kind, Source, metric_in
 from pytest_ttnn_perf.core.settings import HelperAsserts
 from pytest_ttnn_perf.core.text import plain
-from pytest_ttnn_perf.measure.helpers import Family
 from pytest_ttnn_perf.measure.recorder import metric_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from pytest_ttnn_perf.measure.helpers import Call
     from pytest_ttnn_perf.measure.recorder import Recorder
+
+
+# Lets calls of a function be observed, wherever its name was imported to.
+#
+# Most tests say ``from helpers import comp_pcc``, and keep the function under a name of their own,
+# in a table or as a local. So it is the function itself that changes, not the names of it: its code
+# is replaced by one that hands every call on. Name, signature, identity and attributes stay.
+
+
+class Call(NamedTuple):
+    """One call of an observed function, which has not been made yet."""
+
+    original: Callable[..., Any]
+    signature: inspect.Signature
+    #: The names that the function sees: those of its own module.
+    names: Mapping[str, Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def make(self, **instead: Any) -> Any:
+        """Make the call, with other values for some arguments."""
+        __tracebackhide__ = True
+        if not instead:
+            return self.original(*self.args, **self.kwargs)
+        bound = self.signature.bind(*self.args, **self.kwargs)
+        bound.arguments.update(instead)
+        return self.original(*bound.args, **bound.kwargs)
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """The arguments by name, with defaults; empty if they do not fit."""
+        try:
+            bound = self.signature.bind(*self.args, **self.kwargs)
+        except TypeError:  # the call is about to say so itself
+            return {}
+        bound.apply_defaults()
+        return bound.arguments
+
+
+#: Stands in the code below for what a call is handed on to: a constant, since the names that a
+#: function can see are those of its own module.
+_PLACE: Final = "ttnn-perf: what a call is handed on to"
+#: The code that takes the place of a function's. It names the variables of other functions that
+#: the function sees, and never reads them: their number belongs to the function and cannot change.
+_TEMPLATE: Final = """\
+def around({seen}):
+    def handing_on(*ttnn_perf_args, **ttnn_perf_kwargs):
+        __tracebackhide__ = True
+        ttnn_perf_observed = {place!r}
+        return ttnn_perf_observed(*ttnn_perf_args, **ttnn_perf_kwargs)
+        {seen}
+    return handing_on
+"""
+_NO_PLAIN_CALL: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+def can_be_observed(function: object) -> TypeGuard[FunctionType]:
+    return isinstance(function, FunctionType) and not function.__code__.co_flags & _NO_PLAIN_CALL
+
+
+def observe_calls(function: FunctionType, handle: Callable[[Call], Any]) -> Callable[[], None]:
+    """Have ``handle`` make every call of a function; return what undoes that."""
+    code, signature = function.__code__, inspect.signature(function)
+    original = FunctionType(
+        code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    original.__kwdefaults__ = function.__kwdefaults__
+    original.__qualname__ = function.__qualname__
+    original.__dict__.update(function.__dict__)
+
+    def hand_on(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        return handle(Call(original, signature, function.__globals__, args, kwargs))
+
+    source = _TEMPLATE.format(seen=", ".join(code.co_freevars), place=_PLACE)
+    module = compile(source, code.co_filename, "exec")
+    around = next(each for each in module.co_consts if isinstance(each, CodeType))
+    own = next(each for each in around.co_consts if isinstance(each, CodeType))
+    has_own_signature = "__signature__" in vars(function)
+    if not has_own_signature:
+        function.__signature__ = signature  # type: ignore[attr-defined]
+    function.__code__ = own.replace(
+        co_consts=tuple(hand_on if each == _PLACE else each for each in own.co_consts),
+        co_name=code.co_name,
+        co_firstlineno=code.co_firstlineno,
+    )
+
+    def undo() -> None:
+        function.__code__ = code
+        if not has_own_signature:
+            del function.__signature__  # type: ignore[attr-defined]
+
+    return undo
+
+
+class Family:
+    """The calls of one family of helpers in one test."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def handle(self, name: str, call: Call) -> Any:
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Record what is known only now that the test has ended."""
 
 
 # Helpers that check PCC. One calls another: the innermost has the number, the outermost the line of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -25,12 +25,8 @@ if TYPE_CHECKING:
 _OF_TT_XLA: Final = ("pjrt_plugin_tt", "torch_xla")
 
 
-class Plan(NamedTuple):
-    """The number of calls of a model; ``depth`` calls make a sample."""
-
-    warmup: int
-    iterations: int
-    depth: int | None = None
+#: Calls before the samples, samples, and how many calls make one; None for a call each.
+Plan: TypeAlias = "tuple[int, int, int | None]"
 
 
 class Instruments:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf.core.codec import LARGEST
 from pytest_ttnn_perf.core.errors import AccuracyError, UsageError
-from pytest_ttnn_perf.core.finding import RegionChoice
 from pytest_ttnn_perf.core.metric import (
     COMPILE,
     FIRST_CALL,
@@ -26,10 +25,8 @@ from pytest_ttnn_perf.core.metric import (
     Source,
     metric_in,
 )
-from pytest_ttnn_perf.core.observation import Conditions
 from pytest_ttnn_perf.core.settings import finite_number, whole_number
 from pytest_ttnn_perf.core.text import plain
-from pytest_ttnn_perf.measure.instruments import Plan
 from pytest_ttnn_perf.measure.recorder import (
     OBSERVED,
     Recorder,
@@ -49,6 +46,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from pytest_ttnn_perf.core.observation import Artifact
+    from pytest_ttnn_perf.measure.instruments import Plan
     from pytest_ttnn_perf.measure.tokens import TokenMarks
 
 
@@ -80,8 +78,6 @@ _SECOND_CALL: Final = "second_call_time"
 class Observer(Recorder):
     """The ``ttnn_perf`` fixture: what an author of tests calls."""
 
-    __slots__ = ()
-
     def __repr__(self) -> str:
         return f"<ttnn_perf of {self.test}>"
 
@@ -111,15 +107,16 @@ class Observer(Recorder):
         if iscoroutinefunction(fn):
             message = f"measure does not await {fn!r}: use `await ttnn_perf.measure_async(...)`"
             raise UsageError(message)
-        plan = self._plan(warmup, iterations, pipelined)
+        plan = calls, rounds, depth = self._plan(warmup, iterations, pipelined)
         workload = self._workload(fn, args, kwargs, setup, sync, clock)
-        with self._timing(name, plan, simulated=clock is not None) as timings:
+        with self._timing(name, depth, simulated=clock is not None) as timings:
             if self.conditions is not None:  # before a model changes its inputs
-                usual = _TIMES[Source.WALL if clock is None else Source.SIM][plan.depth is not None]
+                usual = _TIMES[Source.WALL if clock is None else Source.SIM][depth is not None]
                 shapes = input_shapes(workload)
-                self.conditions[name or usual] = Conditions(
-                    name or usual, plan.warmup, plan.iterations, plan.depth, shapes
-                )
+                taken = {"warmup": calls, "iterations": rounds}
+                rest = {"depth": depth, "inputs": shapes}
+                rest = {key: value for key, value in rest.items() if value}
+                self.conditions[name or usual] = {**taken, **rest}
             result, artifact = self.instruments.run(workload, timings, plan)
         self._take_measured(artifact, name)
         return result
@@ -145,12 +142,10 @@ class Observer(Recorder):
         if not callable(fn):
             message = f"measure_async takes a callable and its arguments, found {fn!r}"
             raise UsageError(message)
-        plan = self._plan(warmup, iterations)
+        calls, rounds, _ = self._plan(warmup, iterations)
         workload = self._workload(fn, args, kwargs, setup, sync, clock)
-        with self._timing(name, plan, simulated=clock is not None) as timings:
-            return await measure_awaited(
-                workload, timings, warmup=plan.warmup, iterations=plan.iterations
-            )
+        with self._timing(name, None, simulated=clock is not None) as timings:
+            return await measure_awaited(workload, timings, warmup=calls, iterations=rounds)
 
     def _workload(
         self,
@@ -171,7 +166,7 @@ class Observer(Recorder):
     ) -> Plan:
         asked = self.settings.warmup if warmup is None else warmup
         rounds = self.settings.iterations if iterations is None else iterations
-        return Plan(
+        return (
             whole_number("warmup", asked, least=0),
             whole_number("iterations", rounds, least=1),
             None if pipelined is None else whole_number("pipelined", pipelined, least=1),
@@ -211,7 +206,7 @@ class Observer(Recorder):
             if preallocate:
                 known.preallocate()
             workload = known.workload(self.instruments.sync)
-            timed = self._timing(name or THROUGHPUT_TIME, plan, simulated=False, cold=False)
+            timed = self._timing(name or THROUGHPUT_TIME, None, simulated=False, cold=False)
             with timed as timings:
                 outputs, artifact = self.instruments.run(workload, timings, plan)
                 if outputs is None:
@@ -229,7 +224,7 @@ class Observer(Recorder):
 
     @contextmanager
     def _timing(
-        self, name: str | None, plan: Plan, *, simulated: bool, cold: bool = True
+        self, name: str | None, depth: int | None, *, simulated: bool, cold: bool = True
     ) -> Iterator[Timings]:
         """Keep what is timed meanwhile, also of a model that raises.
 
@@ -237,7 +232,7 @@ class Observer(Recorder):
         """
         __tracebackhide__ = True
         source = Source.SIM if simulated else Source.WALL
-        usual = _TIMES[source][plan.depth is not None]
+        usual = _TIMES[source][depth is not None]
         timings = Timings()
         first = cold and FIRST_CALL not in self._series and not simulated
         self._series.refuse_second(name or usual)
@@ -256,7 +251,7 @@ class Observer(Recorder):
                     FIRST_CALL: self.run.gate_first_call_time,
                     _SECOND_CALL: self.run.gate_second_call_time,
                 }
-                calls_ns = timings.warmup_ns + (timings.samples_ns if plan.depth is None else [])
+                calls_ns = timings.warmup_ns + (timings.samples_ns if depth is None else [])
                 for (call, gated), elapsed_ns in zip(gates.items(), calls_ns, strict=False):
                     self._series.time(call, gated=gated).samples.append(elapsed_ns)
 
@@ -446,8 +441,7 @@ class Observer(Recorder):
         __tracebackhide__ = True
         if region is None and start is None and end is None:
             region = self.settings.region
-        choice = RegionChoice(region, start, end)
-        self._attach(Path(path), f"attach({os.fspath(path)!r})", choice)
+        self._attach(Path(path), f"attach({os.fspath(path)!r})", region, start, end)
 
     def hardware(self, *, arch: object = None, board: object = None, mesh: object = None) -> None:
         """State the hardware, where the test opens no device itself."""
@@ -470,11 +464,9 @@ class Observer(Recorder):
 class FunctionalObserver(Observer):
     """The fixture without the gate: one call each, accuracy enforced at once."""
 
-    __slots__ = ()
-
     def _plan(self, *_: int | None) -> Plan:
         self._series.clear()  # the same model may run as often as the test likes
-        return Plan(0, 1)
+        return 0, 1, None
 
     def attach(self, path: str | os.PathLike[str], **choice: str | None) -> None:
         """Leave a capture alone: nothing is compared, and there may be none."""

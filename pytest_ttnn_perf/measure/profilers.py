@@ -1,4 +1,4 @@
-"""Profilers and graph captures, inside the measured process.
+"""Open devices, profilers and graph captures, inside the measured process.
 
 A profiler is asked to ``begin`` after the warm-up, and to ``take`` after each iteration. Both
 synchronise first. What cannot be trusted is a problem, never a number.
@@ -6,7 +6,10 @@ synchronise first. What cannot be trusted is a problem, never a number.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
+import os
 import re
 import shutil
 import sys
@@ -20,14 +23,244 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct, field
 
+from pytest_ttnn_perf.core.hardware import UNKNOWN, Hardware
 from pytest_ttnn_perf.core.text import text_of
-from pytest_ttnn_perf.machine.ttnn import cause_of, error_text
+from pytest_ttnn_perf.machine.environment import MOCK, SIMULATOR, SLOW_DISPATCH, is_simulated
+from pytest_ttnn_perf.machine.ttnn import (
+    cause_of,
+    error_text,
+    name_of,
+    plain,
+    put_in_place,
+    when_imported,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from types import ModuleType
 
-    from pytest_ttnn_perf.machine.ttnn import OpenDevices, Runtime
+    from pytest_ttnn_perf.core.hardware import Scalar
 
+
+#: How a shape prints, such as ``MeshShape([1, 2])``.
+_SIZES: Final = re.compile(r"[\[(]\s*(\d+(?:\s*,\s*\d+)*)\s*[\])]")
+
+
+class Runtime:
+    """The loaded module."""
+
+    def __init__(self, ttnn: ModuleType) -> None:
+        self.ttnn = ttnn
+
+    def synchronize(self, devices: Iterable[Any]) -> None:
+        for device in devices:
+            self.ttnn.synchronize_device(device)
+
+    def hardware(self, device: Any) -> Hardware:
+        simulated = is_simulated(os.environ)
+        return Hardware(name_of(device.arch()), self.board, mesh_of(device), simulated=simulated)
+
+    @property
+    def board(self) -> str:
+        """The physical system, from the cluster of an open device."""
+        try:
+            return name_of(self.ttnn.cluster.get_cluster_type())
+        except (AttributeError, RuntimeError):
+            return UNKNOWN
+
+    def grid(self, device: Any) -> str | None:
+        """Return the cores that a device has for work, such as ``8x7``."""
+        try:
+            size = device.compute_with_storage_grid_size()
+            return f"{size.x}x{size.y}"
+        except (AttributeError, RuntimeError):
+            return None
+
+    def program_cache_entries(self, devices: Iterable[Any]) -> int | None:
+        """Return the number of cached programs; None where unknown."""
+        try:
+            return sum(int(device.num_program_cache_entries()) for device in devices)
+        except (AttributeError, RuntimeError):
+            return None
+
+    def is_capturing_trace(self, devices: Iterable[Any]) -> bool:
+        """Return whether ops are recorded instead of run, where known."""
+        ask = getattr(self.ttnn, "is_trace_capture_active", None)
+        try:
+            return ask is not None and any(ask(device) for device in devices)
+        except (TypeError, RuntimeError):
+            return False
+
+
+def mesh_of(device: Any) -> str:
+    shape = getattr(device, "shape", None)
+    if shape is None:
+        return "1x1"
+    try:
+        sizes = [int(size) for size in shape]
+    except TypeError:
+        printed = _SIZES.search(str(shape))
+        sizes = [int(size) for size in printed[1].split(",")] if printed else []
+    return "x".join(map(str, sizes)) or "1x1"
+
+
+def chips_of(device: Any) -> tuple[int, ...]:
+    try:
+        return tuple(int(chip) for chip in device.get_device_ids())
+    except (AttributeError, TypeError, RuntimeError):
+        return ()
+
+
+_OPENERS: Final = ("open_device", "open_mesh_device", "CreateDevice", "CreateDevices")
+_CLOSERS: Final = ("close_device", "close_mesh_device", "CloseDevice", "CloseDevices")
+#: What decides how fast a device is, as TTNN names it, and what it is when nobody says.
+_DEFAULTS: Final[Mapping[str, Scalar]] = {
+    "num_command_queues": 1,
+    "trace_region_size": 0,
+    "l1_small_size": 0,
+    "worker_l1_size": 0,
+}
+
+
+class UsedDevice(Struct, frozen=True, eq=False):
+    """A device or mesh as it was opened, open or not."""
+
+    hardware: Hardware
+    chips: tuple[int, ...]
+    configuration: Mapping[str, Scalar]
+
+
+class OpenDevices:
+    """The devices of this process, observed without opening or asking any."""
+
+    def __init__(
+        self, on_open: Callable[[], None] | None = None, runtime: Runtime | None = None
+    ) -> None:
+        self.on_open = on_open
+        self.runtime = runtime
+        #: Whether a device was opened: its chips are this process' until it exits, closed or not.
+        self.has_opened = False
+        self._open: list[tuple[Any, UsedDevice]] = []
+        self._used: list[UsedDevice] = []
+        self._fabric: str | None = None
+
+    def observe(self) -> None:
+        """Take notice of every device that is opened from now on."""
+        when_imported("ttnn", self._observe)
+
+    def begin_test(self) -> None:
+        """Forget closed devices: the next test did not use them."""
+        self._used = [device for _, device in self._open]
+
+    @property
+    def handles(self) -> list[Any]:
+        return [handle for handle, _ in self._open]
+
+    @property
+    def used(self) -> UsedDevice | None:
+        return max(self._used, key=lambda device: len(device.chips), default=None)
+
+    @property
+    def chips(self) -> frozenset[int]:
+        return frozenset(chip for _, device in self._open for chip in device.chips)
+
+    def synchronize(self) -> None:
+        if self.runtime is not None:
+            self.runtime.synchronize(self.handles)
+
+    def _observe(self, ttnn: ModuleType) -> None:
+        self.runtime = Runtime(ttnn)
+        for name in _OPENERS:
+            put_in_place(name, ttnn, self._opener)
+        for name in _CLOSERS:
+            put_in_place(name, ttnn, self._closer)
+        put_in_place("set_fabric_config", ttnn, self._fabric_setter)
+
+    def _opener(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def opened(*args: Any, **kwargs: Any) -> Any:
+            self.has_opened = True
+            if self.on_open is not None:
+                self.on_open()  # before: what hangs in there leaves the device as well
+            result = original(*args, **kwargs)
+            arguments = _arguments(original, args, kwargs)
+            for handle in result.values() if isinstance(result, dict) else [result]:
+                self._add(handle, arguments)
+            return result
+
+        return opened
+
+    def _closer(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def closed(*args: Any, **kwargs: Any) -> Any:
+            device = next(iter((*args, *kwargs.values())), None)
+            gone = list(device.values()) if isinstance(device, dict) else [device]
+            for handle in gone:
+                self._forget(handle)
+            return original(*args, **kwargs)
+
+        return closed
+
+    def _fabric_setter(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def set_fabric_config(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            config = args[0] if args else kwargs.get("config")
+            self._fabric = str(plain(config))
+            return result
+
+        return set_fabric_config
+
+    def _add(self, handle: Any, arguments: Mapping[str, Any]) -> None:
+        assert self.runtime is not None
+        # CreateDevice may go through open_device: one device is one, the outer call knows more.
+        for known in self._forget(handle):
+            self._used.remove(known)
+        device = UsedDevice(
+            self.runtime.hardware(handle),
+            chips_of(handle),
+            dict(self._configuration(handle, arguments)),
+        )
+        self._open.append((handle, device))
+        self._used.append(device)
+
+    def _forget(self, handle: Any) -> list[UsedDevice]:
+        known = [device for opened, device in self._open if opened is handle]
+        self._open = [(opened, device) for opened, device in self._open if opened is not handle]
+        return known
+
+    def _configuration(
+        self, handle: Any, arguments: Mapping[str, Any]
+    ) -> Iterator[tuple[str, Scalar]]:
+        assert self.runtime is not None
+        yield from ((name, plain(arguments.get(name, usual))) for name, usual in _DEFAULTS.items())
+        grid = self.runtime.grid(handle)
+        if grid is not None:
+            yield "grid", grid
+        dispatch = arguments.get("dispatch_core_config")
+        for part in ("type", "axis"):
+            if getattr(dispatch, part, None) is not None:
+                yield f"dispatch_core_{part}", plain(getattr(dispatch, part))
+        if self._fabric not in {None, "disabled"}:
+            yield "fabric", self._fabric
+        # Said only where they hold: what was stored without them stays comparable.
+        if SLOW_DISPATCH in os.environ:
+            yield "slow_dispatch", True
+        if os.environ.get(MOCK) and not os.environ.get(SIMULATOR):
+            yield "mock_cluster", True
+
+
+def _arguments(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return arguments by name, as far as the signature is known."""
+    try:
+        return inspect.signature(function).bind_partial(*args, **kwargs).arguments
+    except (TypeError, ValueError):
+        return kwargs
+
+
+# Profilers, and graph captures.
 
 #: Kernel times of the programs of one call, by chip, in order.
 Chips: TypeAlias = "dict[int, list[float]]"

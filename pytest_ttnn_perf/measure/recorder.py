@@ -7,17 +7,16 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Final, SupportsFloat, TypeVar
+from typing import TYPE_CHECKING, Any, Final, SupportsFloat, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
-from pytest_ttnn_perf.core.finding import RegionChoice, Subject
+from pytest_ttnn_perf.core.finding import Subject
 from pytest_ttnn_perf.core.metric import (
     IO_COMPUTE_TIME,
     KERNEL_TIME,
@@ -33,7 +32,6 @@ from pytest_ttnn_perf.core.metric import (
 )
 from pytest_ttnn_perf.core.observation import (
     NO_ARTIFACT,
-    Artifact,
     Limits,
     MetricObservation,
     Observation,
@@ -41,14 +39,14 @@ from pytest_ttnn_perf.core.observation import (
 )
 from pytest_ttnn_perf.core.settings import USUAL_PCC, Checklist, PccLimits, left_out
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN, plain, quantity, text_of
-from pytest_ttnn_perf.machine.environment import conflicts, host_load
+from pytest_ttnn_perf.machine.environment import host_load
 from pytest_ttnn_perf.measure.instruments import Instruments
 
 if TYPE_CHECKING:
     from enum import Enum
 
     from pytest_ttnn_perf.core.hardware import Scalar
-    from pytest_ttnn_perf.core.observation import Conditions, End
+    from pytest_ttnn_perf.core.observation import Artifact, End
     from pytest_ttnn_perf.core.settings import Settings, TestSettings
     from pytest_ttnn_perf.measure.hardware import StatedHardware
     from pytest_ttnn_perf.measure.helper_families import HelperPcc
@@ -275,7 +273,6 @@ class SeriesTable(dict[str, Series]):
         self[metric.name] = Series(metric, rates)
 
 
-@dataclass(slots=True, repr=False)
 class Recorder:
     """Keeps the metrics, facts and artifacts of one test.
 
@@ -284,36 +281,45 @@ class Recorder:
     test is filed under, where that is not its id.
     """
 
-    test: str
-    settings: TestSettings
-    run: Settings
-    instruments: Instruments = field(default_factory=Instruments)
-    turn: Turn = field(default_factory=nullcontext)
-    began_s: float = 0.0
-    identity: str | None = None
-    #: All captures of the test as one.
-    artifact: Artifact = NO_ARTIFACT
-    #: Who asked for the test to be gated.
-    asked: Requester | None = None
-    #: Whether the test has started a profiled process of its own.
-    profiles_itself: bool = False
-    #: The run as helpers describe it: the model, its batch size, the lengths of its sequences.
-    described: dict[str, Scalar] = field(default_factory=dict)
-    #: Wrong results of PCC helpers; None until one was called.
-    helper_pccs: list[HelperPcc] | None = None
-    #: How long we ourselves took inside the test.
-    own_ns: int = 0
-    #: How times are taken; None where it is not recorded.
-    conditions: dict[str, Conditions] | None = None
-    _series: SeriesTable = field(default_factory=SeriesTable)
-    _facts: dict[str, Scalar] = field(default_factory=dict)
-    _stated: StatedHardware | None = None
-    _attached: set[Path] = field(default_factory=set)
-    _problems: list[str] = field(default_factory=list)
-    _host: Mapping[str, Scalar] = field(default_factory=dict)
-    #: The tokens of a language model; None without any.
-    _tokens: TokenLog | None = None
-    _has_read_report: bool = False
+    def __init__(  # noqa: PLR0913 (keywords)
+        self,
+        test: str,
+        settings: TestSettings,
+        run: Settings,
+        instruments: Instruments | None = None,
+        *,
+        turn: Turn | None = None,
+        began_s: float = 0.0,
+        identity: str | None = None,
+    ) -> None:
+        self.test, self.identity = test, identity
+        self.settings, self.run = settings, run
+        self.instruments = instruments or Instruments()
+        self.turn: Turn = turn or nullcontext()
+        self.began_s = began_s
+        #: All captures of the test as one.
+        self.artifact = NO_ARTIFACT
+        #: Who asked for the test to be gated.
+        self.asked: Requester | None = None
+        #: Whether the test has started a profiled process of its own.
+        self.profiles_itself = False
+        #: The run as helpers describe it: the model, its batch size, the lengths of its sequences.
+        self.described: dict[str, Scalar] = {}
+        #: Wrong results of PCC helpers; None until one was called.
+        self.helper_pccs: list[HelperPcc] | None = None
+        #: How long we ourselves took inside the test.
+        self.own_ns = 0
+        #: How times are taken; None where it is not recorded.
+        self.conditions: dict[str, dict[str, Any]] | None = None
+        self._series = SeriesTable()
+        self._facts: dict[str, Scalar] = {}
+        self._stated: StatedHardware | None = None
+        self._attached: set[Path] = set()
+        self._problems: list[str] = []
+        self._host: Mapping[str, Scalar] = {}
+        #: The tokens of a language model; None without any.
+        self._tokens: TokenLog | None = None
+        self._has_read_report = False
 
     def accuracy(
         self,
@@ -343,12 +349,20 @@ class Recorder:
             return asked
         return max(asked if asked is not None else USUAL_PCC, USUAL_PCC)
 
-    def _attach(self, file: Path, origin: str, choice: RegionChoice) -> None:
+    def _attach(
+        self,
+        file: Path,
+        origin: str,
+        region: str | None,
+        start: str | None = None,
+        end: str | None = None,
+    ) -> None:
         __tracebackhide__ = True
         if not self.instruments.takes_artifacts:
             return
         try:
-            artifact = wings.captures.read_attached(file, choice, began_s=self.began_s)
+            began_s = self.began_s
+            artifact = wings.captures.read_attached(file, region, start, end, began_s=began_s)
         except TtnnPerfError as error:
             # A mistake in the test, or in its files: our own frames help nobody.
             raise error.with_traceback(None) from None
@@ -373,7 +387,7 @@ class Recorder:
 
         for file in ops_reports_since(moment_s, os.environ, Path.cwd()):
             if file.resolve() not in self._attached:
-                self._attach(file, _OF_CHILDREN, RegionChoice(self.settings.region))
+                self._attach(file, _OF_CHILDREN, self.settings.region)
 
     def read_output(self, text: str) -> None:
         self._take_at_end(self.instruments.read_output(text))
@@ -527,9 +541,13 @@ def check_test(
     """
     if settings.checklist is Checklist.OFF or observation.ended is not None:
         return observation
-    variables = None
+    variables: tuple[object, ...] | None = None
     if by_the_clock:  # they are variables of ttnn's own
-        variables = conflicts(os.environ) if "ttnn" in sys.modules else ()
+        variables = ()
+        if "ttnn" in sys.modules:
+            from pytest_ttnn_perf.machine.inspection import conflicts
+
+            variables = conflicts(os.environ)
     subject = Subject(
         ops=artifact.table,
         report=artifact.report,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from _pytest._code.code import (
@@ -18,21 +18,19 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.errors import TtnnPerfError
-from pytest_ttnn_perf.core.finding import CustomRule
 from pytest_ttnn_perf.core.hardware import UNKNOWN, Hardware
-from pytest_ttnn_perf.core.observation import CaptureFormat, Coverage, Location
+from pytest_ttnn_perf.core.observation import Coverage
 from pytest_ttnn_perf.core.text import repr_of, text_of
 from pytest_ttnn_perf.plugin.settings import is_parametrised, settings_of
 from pytest_ttnn_perf.report.tables import NARROWEST, Style
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from pytest_ttnn_perf.core.observation import Observation, Run
+    from pytest_ttnn_perf.core.observation import Location, Observation, Run
     from pytest_ttnn_perf.core.settings import Settings
 
     Place = tuple[str, int | None, str]
-    Extension = TypeVar("Extension", CustomRule, CaptureFormat)
 
 
 # Reports that fail, where a test is written, and what was collected: for every role.
@@ -58,7 +56,7 @@ def fail_report(report: pytest.TestReport, text: str) -> None:
 def place_in_code(location: Place) -> Location:
     """Return where a test is written; pytest counts lines from 0."""
     file, line, _ = location
-    return Location(file, None if line is None else line + 1)
+    return file, None if line is None else line + 1
 
 
 def live_logs(config: pytest.Config) -> logging.StreamHandler[Any] | None:
@@ -145,7 +143,7 @@ class Extensions:
     def pytest_configure(self, config: pytest.Config) -> None:
         settings, hook = self.settings, "pytest_ttnn_perf_rules"
         try:  # most runs have none, and pay for none
-            rules = _all_of(config, hook, CustomRule)
+            rules = _all_of(config, hook, lambda: wings.findings.CustomRule)
             if rules or settings.select or settings.ignore or settings.rules:
                 codes = [rule.code for rule in rules]
                 twice = next((code for code in codes if codes.count(code) > 1), None)
@@ -154,7 +152,8 @@ class Extensions:
                     raise HookError(message)
                 wings.findings.use_custom_rules(rules)
                 wings.findings.select_rules(settings.select, settings.ignore, settings.rules)
-            formats = _all_of(config, "pytest_ttnn_perf_capture_formats", CaptureFormat)
+            hook = "pytest_ttnn_perf_capture_formats"
+            formats = _all_of(config, hook, lambda: wings.captures.CaptureFormat)
             if formats:
                 wings.captures.use_capture_formats(formats)
         except TtnnPerfError as error:
@@ -193,9 +192,10 @@ def report_run(config: pytest.Config, run: Run) -> list[str]:
     return []
 
 
-def _all_of(config: pytest.Config, name: str, kind: type[Extension]) -> list[Extension]:
-    found: list[Extension] = []
+def _all_of(config: pytest.Config, name: str, kind_of: Callable[[], type[Any]]) -> list[Any]:
+    found: list[Any] = []
     for result in _call(config, name, config=config):
+        kind = kind_of()
         for extension in result if isinstance(result, (list, tuple)) else (result,):
             if isinstance(extension, kind):
                 mistake = extension.problem()

@@ -12,13 +12,13 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_ttnn_perf.core.finding import CustomRule
     from pytest_ttnn_perf.core.hardware import Hardware
-    from pytest_ttnn_perf.core.observation import CaptureFormat, Run
+    from pytest_ttnn_perf.core.observation import Run
+    from pytest_ttnn_perf.core.wings import captures, findings
 
 
 @pytest.hookspec
-def pytest_ttnn_perf_rules(config: pytest.Config) -> Sequence[CustomRule]:  # type: ignore[empty-body]
+def pytest_ttnn_perf_rules(config: pytest.Config) -> Sequence[findings.CustomRule]:  # type: ignore[empty-body]
     """Return rules to ask in addition to the checklist's.
 
     Called once in every process of a gated run, before tests are collected: by workers, which ask
@@ -29,7 +29,7 @@ def pytest_ttnn_perf_rules(config: pytest.Config) -> Sequence[CustomRule]:  # ty
 @pytest.hookspec
 def pytest_ttnn_perf_capture_formats(  # type: ignore[empty-body]
     config: pytest.Config,
-) -> Sequence[CaptureFormat]:
+) -> Sequence[captures.CaptureFormat]:
     """Return more formats that ``ttnn_perf.attach`` and replays can read.
 
     Called once in every process of a gated run, before tests are collected.

@@ -17,14 +17,14 @@ from pytest_ttnn_perf.core.settings import BrokerUse, PassChoice, ProfilerKind
 from pytest_ttnn_perf.machine.chips import ChipWatch, lock_folder, take, take_one, visible_chips
 from pytest_ttnn_perf.machine.environment import devices_of, is_simulated
 from pytest_ttnn_perf.machine.processes import interpreter
-from pytest_ttnn_perf.machine.ttnn import installed_ttnn
+from pytest_ttnn_perf.machine.ttnn import ttnn_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping
 
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.machine.chips import Lease
-    from pytest_ttnn_perf.machine.ttnn import Build
+    from pytest_ttnn_perf.machine.inspection import Build
 
 
 #: Those that need a pass of their own, and a build with Tracy: they slow down what they look at.
@@ -47,29 +47,34 @@ class ProfilerChoice(Struct, frozen=True):
         return f"profiler {self.kind.value} ({self.why})"
 
 
-def choose(asked: ProfilerKind, build: Build, environment: Mapping[str, str]) -> ProfilerChoice:
+def choose(
+    asked: ProfilerKind, build: Build | None, environment: Mapping[str, str]
+) -> ProfilerChoice:
     if asked is ProfilerKind.OFF:
         return ProfilerChoice(asked, "as asked")
-    why_not, without = _why_not(build, environment), f"ttnn {build.version} is built without Tracy"
+    why_not = _why_not(build, environment)
+    if why_not is not None:
+        if asked is not ProfilerKind.AUTO:
+            message = f"--ttnn-perf-profiler {asked.value}: {why_not}; use auto, or off"
+            raise UsageError(message)
+        guessed = build is not None and build.problem is not None
+        guessed = guessed and not is_simulated(environment)
+        return ProfilerChoice(ProfilerKind.OFF, why_not, guessed=guessed)
+    assert build is not None
+    without = f"ttnn {build.version} is built without Tracy"
     if asked is ProfilerKind.AUTO:
-        if why_not is not None:
-            guessed = build.problem is not None and not is_simulated(environment)
-            return ProfilerChoice(ProfilerKind.OFF, why_not, guessed=guessed)
         if build.tracy:
             return ProfilerChoice(ProfilerKind.DEVICE, f"ttnn {build.version} is Tracy-enabled")
         return ProfilerChoice(ProfilerKind.REALTIME, without)
-    if why_not is not None:
-        why_not += "; use auto, or off"
-    elif asked in OWN_PASS and not build.tracy:
-        why_not = f"{without}; use realtime, or a Tracy-enabled build"
-    if why_not is not None:
-        message = f"--ttnn-perf-profiler {asked.value}: {why_not}"
+    if asked in OWN_PASS and not build.tracy:
+        fix = "use realtime, or a Tracy-enabled build"
+        message = f"--ttnn-perf-profiler {asked.value}: {without}; {fix}"
         raise UsageError(message)
     return ProfilerChoice(asked, "as asked")
 
 
-def _why_not(build: Build, environment: Mapping[str, str]) -> str | None:
-    if build.version is None:
+def _why_not(build: Build | None, environment: Mapping[str, str]) -> str | None:
+    if build is None or build.version is None:
         return "no ttnn is installed"
     if build.timed_out:
         return f"not known whether ttnn can profile: it {build.problem}; set preflight_timeout"
@@ -140,10 +145,11 @@ def choose_profiler(
 def _possible(settings: Settings, environment: Mapping[str, str]) -> ProfilerChoice:
     if settings.replay is not None:
         return ProfilerChoice(ProfilerKind.OFF, "replaying")
-    found = installed_ttnn()
-    if found.version is not None:
-        from pytest_ttnn_perf.machine.environment import conflicts, impossible
+    found = None
+    if ttnn_folder() is not None:
+        from pytest_ttnn_perf.machine.inspection import conflicts, impossible, installed_ttnn
 
+        found = installed_ttnn()
         # The profilers of tt-lang are what `ttlang` asks for.
         checked = impossible if settings.profiler is ProfilerKind.TTLANG else conflicts
         in_the_way = checked(environment)
@@ -161,7 +167,7 @@ def _possible(settings: Settings, environment: Mapping[str, str]) -> ProfilerCho
 
 def has_devices(environment: Mapping[str, str]) -> bool:
     there = devices_of(environment).is_dir() or is_simulated(environment)
-    return there and installed_ttnn().version is not None
+    return there and ttnn_folder() is not None
 
 
 def check_chips(environment: Mapping[str, str], *, processes: int) -> tuple[int, ...]:

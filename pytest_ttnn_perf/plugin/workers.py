@@ -35,7 +35,7 @@ from pytest_ttnn_perf.machine.processes import (
     run_bounded,
     run_command,
 )
-from pytest_ttnn_perf.machine.ttnn import installed_ttnn
+from pytest_ttnn_perf.machine.ttnn import ttnn_folder
 from pytest_ttnn_perf.plugin.preflight import OWN_PASS
 from pytest_ttnn_perf.plugin.wire import ASSIGNMENT, ROLE, WORKER, Message, message_of
 from pytest_ttnn_perf.report.terminal import (
@@ -181,7 +181,7 @@ class Workers(Struct):
         from pytest_ttnn_perf.machine import environment as machine
 
         environment = dict(self.environment)
-        if installed_ttnn().version is not None:
+        if ttnn_folder() is not None:
             environment |= machine.worker_variables(self.environment, folder)
         if profiled:
             more_room = more_room and machine.PROGRAM_ROOM not in environment  # the user's stays

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from pytest_ttnn_perf.core.finding import Severity
 from pytest_ttnn_perf.core.metric import Kind
-from pytest_ttnn_perf.core.observation import QUIET, WITHOUT_BASELINE, Location, Outcome, Reason
+from pytest_ttnn_perf.core.observation import QUIET, WITHOUT_BASELINE, Outcome, Reason
 from pytest_ttnn_perf.core.settings import Missing
 from pytest_ttnn_perf.core.text import counted, shortened, visible
 from pytest_ttnn_perf.gate.record import CiJob
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_ttnn_perf.core.finding import Finding
-    from pytest_ttnn_perf.core.observation import JudgedTest, Run, Verdict
+    from pytest_ttnn_perf.core.observation import JudgedTest, Location, Run, Verdict
     from pytest_ttnn_perf.report.terminal import SummaryOptions
 
 
@@ -78,8 +78,8 @@ class CiReport(Struct, frozen=True):
 
     def place(self, judged: JudgedTest) -> Location:
         test, found = judged.observation.test, judged.observation.location
-        file = found.file if found else test.partition("::")[0]
-        return Location(self.job.path(file), found.line if found else None)
+        file, line = found or (test.partition("::")[0], None)
+        return self.job.path(file), line
 
     def failed(self, judged: JudgedTest) -> bool:
         return judged.observation.test in self.summary_options.failed
@@ -232,8 +232,8 @@ def _place(report: CiReport, judged: JudgedTest, annotation: Annotation) -> Anno
     name = test.partition("::")[2] or test
     return annotation._replace(
         title=shortened(visible(f"{annotation.title} {name}"), _LONGEST_TITLE),
-        file=where.file,
-        line=where.line,
+        file=where[0],
+        line=where[1],
     )
 
 
@@ -263,7 +263,7 @@ def _issues(report: CiReport, judged: JudgedTest) -> Iterator[dict[str, object]]
             "check_name": visible(f"ttnn-perf/{check}"),
             "fingerprint": hashlib.sha256(known_by).hexdigest(),
             "severity": severity,
-            "location": {"path": visible(where.file), "lines": {"begin": where.line or 1}},
+            "location": {"path": visible(where[0]), "lines": {"begin": where[1] or 1}},
         }
 
     for number, problem in enumerate(judged.observation.problems):

@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Metric, Source
-from pytest_ttnn_perf.core.observation import Conditions, Limits, MetricObservation, Observation
+from pytest_ttnn_perf.core.observation import Limits, MetricObservation, Observation
 from pytest_ttnn_perf.experiments.journal import Edit
 from pytest_ttnn_perf.experiments.try_change import differing_conditions
 
-WALL = Conditions("wall_time", 3, 10, inputs=("8x8",))
+WALL = {"warmup": 3, "iterations": 10, "inputs": ("8x8",)}
 BEFORE = Observation(
     "test_a.py::test_a",
     {
@@ -33,7 +33,7 @@ def edits(after: Observation) -> list[str]:
 
 
 def measured(**conditions: object) -> Observation:
-    return replace(BEFORE, conditions={"wall_time": replace(WALL, **conditions)})
+    return replace(BEFORE, conditions={"wall_time": WALL | conditions})
 
 
 @pytest.mark.parametrize(

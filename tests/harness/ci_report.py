@@ -9,7 +9,6 @@ from pytest_ttnn_perf.core.hardware import Environment, Hardware
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from pytest_ttnn_perf.core.observation import (
     JudgedTest,
-    Location,
     Observation,
     Outcome,
     Reason,
@@ -62,7 +61,7 @@ def judged(
 ) -> JudgedTest:
     """Return a test with these verdicts."""
     file = test.partition("::")[0]
-    observation = Observation(test, location=Location(file, line), **observed)
+    observation = Observation(test, location=(file, line), **observed)
     return JudgedTest(observation, verdicts, by_op=by_op)
 
 

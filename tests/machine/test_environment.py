@@ -7,12 +7,8 @@ from pathlib import Path
 import pytest
 
 from pytest_ttnn_perf.core.settings import ProfilerKind
-from pytest_ttnn_perf.machine.environment import (
-    conflicts,
-    impossible,
-    profiler_variables,
-    worker_variables,
-)
+from pytest_ttnn_perf.machine.environment import profiler_variables, worker_variables
+from pytest_ttnn_perf.machine.inspection import conflicts, impossible
 
 
 def variables(**environment: str) -> list[str]:

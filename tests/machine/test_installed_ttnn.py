@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.machine.inspection import preflight
-from pytest_ttnn_perf.machine.ttnn import Build
+from pytest_ttnn_perf.machine.inspection import Build, preflight
 from tests.harness.fake_packages import write_package, write_ttnn
 
 if TYPE_CHECKING:

@@ -16,14 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ttnn_perf.core.hardware import Hardware
-from pytest_ttnn_perf.machine.ttnn import (
-    Runtime,
-    cause_of,
-    chips_of,
-    mesh_of,
-    plain,
-    when_imported,
-)
+from pytest_ttnn_perf.machine.ttnn import cause_of, plain, when_imported
+from pytest_ttnn_perf.measure.profilers import Runtime, chips_of, mesh_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ttnn_perf.machine.ttnn import Runtime
-from pytest_ttnn_perf.measure.profilers import CapturedGraph, captured_graph, keep
+from pytest_ttnn_perf.measure.profilers import CapturedGraph, Runtime, captured_graph, keep
 
 FATAL = RuntimeError(
     "TT_FATAL @ graph.cpp:12: idle\ninfo:\nA capture is\nactive\nbacktrace:\n --- f"

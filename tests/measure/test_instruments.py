@@ -11,11 +11,10 @@ from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import Artifact, MetricObservation, Observation
 from pytest_ttnn_perf.core.settings import Settings, TestSettings
-from pytest_ttnn_perf.machine.ttnn import OpenDevices
 from pytest_ttnn_perf.measure.devices import BesideDevices, Printing, Profiling, Signposting
 from pytest_ttnn_perf.measure.instruments import Instruments, Replaying
 from pytest_ttnn_perf.measure.observer import Observer
-from pytest_ttnn_perf.measure.profilers import CapturedGraph
+from pytest_ttnn_perf.measure.profilers import CapturedGraph, OpenDevices
 
 TEST = "models/test_llama.py::test_decode"
 TIME = Metric("device_kernel_time", "ns", Better.LOWER, Kind.TIME, Source.REPLAY)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.measure.helpers import can_be_observed, observe_calls
+from pytest_ttnn_perf.measure.helper_families import can_be_observed, observe_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pytest_ttnn_perf.measure.helpers import Call
+    from pytest_ttnn_perf.measure.helper_families import Call
 
 
 def plain(a: int, b: int = 2, *, c: int = 3) -> tuple[int, int, int]:

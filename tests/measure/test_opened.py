@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_ttnn_perf.core.hardware import Hardware
-from pytest_ttnn_perf.machine.ttnn import OpenDevices, UsedDevice
+from pytest_ttnn_perf.measure.profilers import OpenDevices, UsedDevice
 
 SPELT_OUT = {
     "num_command_queues": 1, "trace_region_size": 0, "l1_small_size": 0, "worker_l1_size": 0,

@@ -9,7 +9,7 @@ import pytest
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.metric import OF_DEVICE, Source
 from pytest_ttnn_perf.core.settings import PassChoice, ProfilerKind, Settings, left_out
-from pytest_ttnn_perf.machine.ttnn import Build
+from pytest_ttnn_perf.machine.inspection import Build
 from pytest_ttnn_perf.plugin.preflight import ProfilerChoice, choose
 
 AUTO, OFF, REALTIME = ProfilerKind.AUTO, ProfilerKind.OFF, ProfilerKind.REALTIME

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ttnn_perf.core.hardware import Hardware
-from pytest_ttnn_perf.machine.ttnn import OpenDevices, Runtime, UsedDevice
 from pytest_ttnn_perf.measure import profilers
 from pytest_ttnn_perf.measure.devices import BesideDevices
-from pytest_ttnn_perf.measure.instruments import Plan
 from pytest_ttnn_perf.measure.profilers import (
     Chips,
+    OpenDevices,
     ProfilerError,
     ProgramProfiler,
     RealtimeProfiler,
+    Runtime,
+    UsedDevice,
     memory_report,
     ops_reports_since,
     ran_out_of_memory,
@@ -254,7 +255,7 @@ def test_one_that_is_not_there_is_no_data_only_where_it_was_asked_for(
 ) -> None:
     realtime.active = False
     beside = BesideDevices(realtime.profiler().devices, realtime=True, required=required)
-    _, found = beside.run(Workload(int), Timings(), Plan(warmup=0, iterations=1))
+    _, found = beside.run(Workload(int), Timings(), (0, 1, None))
     why = "the real-time profiler is not active on this system"
     notes = [(each.metric.name, each.samples, each.note) for each in found.metrics]
     assert notes == ([("device_kernel_time", (), why)] if required else [])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_ttnn_perf.core.errors import UsageError, WriteError
 from pytest_ttnn_perf.core.settings import ProfilerKind, Settings
-from pytest_ttnn_perf.machine.ttnn import Build
+from pytest_ttnn_perf.machine.inspection import Build
 from pytest_ttnn_perf.plugin import preflight as readiness
 from pytest_ttnn_perf.plugin.preflight import (
     ProfilerChoice,
@@ -16,9 +17,6 @@ from pytest_ttnn_perf.plugin.preflight import (
     has_devices,
     take_share,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 VISIBLE = "TT_VISIBLE_DEVICES"
 INSTALLED = Build("0.81.1", "/site/ttnn")
@@ -43,7 +41,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
         calls.append((*arguments[1:], options))
         return WITH_TRACY
 
-    monkeypatch.setattr(readiness, "installed_ttnn", lambda: INSTALLED)
+    monkeypatch.setattr(readiness, "ttnn_folder", lambda: Path("/site/ttnn"))
+    monkeypatch.setattr("pytest_ttnn_perf.machine.inspection.installed_ttnn", lambda: INSTALLED)
     monkeypatch.setattr("pytest_ttnn_perf.machine.inspection.preflight", preflight)
     return calls
 
@@ -70,7 +69,7 @@ def test_nothing_is_asked_where_nothing_depends_on_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if profiler is ProfilerKind.AUTO:
-        monkeypatch.setattr(readiness, "installed_ttnn", lambda: Build(None))
+        monkeypatch.setattr(readiness, "ttnn_folder", lambda: None)
     why = "as asked" if profiler is ProfilerKind.OFF else "no ttnn is installed"
     found = choose_profiler(settings(tmp_path, profiler=profiler), {}, isolated=True)
     assert found == ProfilerChoice(ProfilerKind.OFF, why)
@@ -95,23 +94,23 @@ def test_tt_lang_s_profilers_may_be_set_where_they_are_asked_for(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("build", "environment", "there"),
+    ("folder", "environment", "there"),
     [
-        (INSTALLED, {"TTNN_PERF_DEVICES": "{cwd}"}, True),
-        (INSTALLED, {"TTNN_PERF_DEVICES": "{cwd}/nowhere"}, False),
-        (INSTALLED, {"TTNN_PERF_DEVICES": "{cwd}/no", "TT_METAL_SIMULATOR": "/sim.so"}, True),
-        (Build(None), {"TTNN_PERF_DEVICES": "{cwd}"}, False),
+        ("/site/ttnn", {"TTNN_PERF_DEVICES": "{cwd}"}, True),
+        ("/site/ttnn", {"TTNN_PERF_DEVICES": "{cwd}/nowhere"}, False),
+        ("/site/ttnn", {"TTNN_PERF_DEVICES": "{cwd}/no", "TT_METAL_SIMULATOR": "/sim.so"}, True),
+        (None, {"TTNN_PERF_DEVICES": "{cwd}"}, False),
     ],
     ids=["devices", "none", "simulator", "no ttnn"],
 )
 def test_whether_tests_may_open_a_device(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    build: Build,
+    folder: str | None,
     environment: dict[str, str],
     there: bool,
 ) -> None:
-    monkeypatch.setattr(readiness, "installed_ttnn", lambda: build)
+    monkeypatch.setattr(readiness, "ttnn_folder", lambda: folder)
     given = {name: text.format(cwd=tmp_path) for name, text in environment.items()}
     assert has_devices(given) is there
 

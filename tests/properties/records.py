@@ -25,7 +25,6 @@ from pytest_ttnn_perf.core.observation import (
     EndKind,
     JudgedTest,
     Limits,
-    Location,
     MetricObservation,
     Observation,
     Outcome,
@@ -93,7 +92,7 @@ ENVIRONMENTS = st.builds(
     dirty=st.none() | st.booleans(),
     runner=st.none() | TEXTS,
 )
-LOCATIONS = st.builds(Location, TEXTS, st.none() | st.integers(1, 10**6))
+LOCATIONS = st.tuples(TEXTS, st.none() | st.integers(1, 10**6))
 _NAMES = st.lists(TEXTS, max_size=2).map(tuple)
 COVERAGES = st.builds(Coverage, _NAMES, _NAMES)
 #: A word of an operand: what a profiler writes there has no spaces.

@@ -10,11 +10,13 @@ from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.finding import (
     OURS,
+    RULE_CODE,
     Answer,
     Answers,
     Family,
@@ -22,8 +24,8 @@ from pytest_ttnn_perf.core.finding import (
     Input,
     Rule,
     RuleOutcome,
-    Saving,
     Severity,
+    Subject,
     UnansweredRules,
     as_configured,
     family_of,
@@ -34,7 +36,7 @@ from pytest_ttnn_perf.core.text import did_you_mean, text_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.core.finding import CustomRule, Subject
+    from pytest_ttnn_perf.analysis.checklist.savings import Saving
     from pytest_ttnn_perf.core.settings import RuleSettings, Settings
 
 
@@ -104,6 +106,40 @@ def _rules_in(module: str) -> dict[str, Rule]:
 def all_rules() -> tuple[Rule, ...]:
     """Return all rules in the order of their codes."""
     return tuple(map(rule_of, codes()))
+
+
+class CustomRule(Struct, frozen=True):
+    """A rule of a project, asked for tests with its inputs.
+
+    ``code`` is three letters of your own and three digits, the first of which is the step of
+    optimizing a model that the rule belongs to, as in our codes. ``fix`` is a sentence of advice.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    check: Callable[[Subject], Answer]
+    fix: str = ""
+    needs: tuple[Input, ...] = ()
+
+    def problem(self) -> str | None:
+        code = str(self.code)
+        severity: object = self.severity  # all of these are what somebody else has given
+        check: object = self.check
+        needs: object = self.needs
+        if not RULE_CODE.fullmatch(code):
+            return f"a code is three capital letters and three digits, found {self.code!r}"
+        if code.startswith(OURS):
+            return f"{code}: codes that begin with {OURS} are those of ttnn-perf"
+        if not str(self.name).strip():
+            return f"{code}: expected a name, found {self.name!r}"
+        if not isinstance(severity, Severity):
+            return f"{code}: expected a severity, found {severity!r}"
+        if not callable(check):
+            return f"{code}: expected a function of a subject as check, found {check!r}"
+        if not isinstance(needs, tuple) or not all(isinstance(each, Input) for each in needs):
+            return f"{code}: expected a tuple of Input as needs, found {needs!r}"
+        return None
 
 
 def use_custom_rules(rules: Sequence[CustomRule] | None) -> None:
@@ -367,7 +403,7 @@ def _findings(
     step_ns = kernels_ns + gaps_ns if kernels_ns else None
     region = subject.region
     told = tuple(
-        finding_of(rule, one, region=region, saving=savings.get(rule.code), step_ns=step_ns)
+        _weighed(finding_of(rule, one, region=region), savings.get(rule.code), step_ns)
         for rule, one in answers
     )
     if not kernels_ns:
@@ -378,6 +414,14 @@ def _findings(
         if _advises(rule) and not rule.looks_at_others and not one.always_told
     }
     return _folded(told, may_fold, savings, kernels_ns)
+
+
+def _weighed(finding: Finding, saving: Saving | None, step_ns: float | None) -> Finding:
+    if saving is None:
+        return finding
+    saved = saving._asdict()
+    del saved["taken_ns"]
+    return replace(finding, **saved, step_ns=step_ns)
 
 
 def _folded(

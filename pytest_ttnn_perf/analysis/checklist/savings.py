@@ -17,7 +17,7 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
 from pytest_ttnn_perf.analysis.ops.names import without_producer
 from pytest_ttnn_perf.analysis.ops.regions import COMPILING_NS, find_layers, once_per_table, step_of
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, board_of
-from pytest_ttnn_perf.core.finding import Limit, Saving
+from pytest_ttnn_perf.core.finding import Limit
 from pytest_ttnn_perf.core.text import counted, microseconds, percent
 
 if TYPE_CHECKING:
@@ -36,6 +36,19 @@ SHARE: Final = Limit(0.02, "of a step", WORTH)
 _TOLD: Final = 0.01
 #: Advice for less than this part of what weighs most is left to the page of a rule.
 _WORTH_A_WORD: Final = 0.2
+
+
+class Saving(NamedTuple):
+    """The saving of a finding, and the part that it adds.
+
+    ``taken_ns`` is what others have saved of it before, by their code. ``gaps_ns`` is how much of
+    what it adds is time between ops.
+    """
+
+    saving_ns: float
+    adds_ns: float
+    taken_ns: Mapping[str, float]
+    gaps_ns: float = 0.0
 
 
 class Claim(NamedTuple):

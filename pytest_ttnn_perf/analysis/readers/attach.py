@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.regions import between, calls_between, why_invalid
+from pytest_ttnn_perf.analysis.readers import CaptureFormat
 from pytest_ttnn_perf.analysis.readers.benchmark_json import (
     metric_of_measurement,
     read_benchmark_run,
@@ -26,6 +27,7 @@ from pytest_ttnn_perf.analysis.readers.detect import (
     part_of,
 )
 from pytest_ttnn_perf.analysis.readers.device_csv import (
+    RegionChoice,
     call_metrics,
     device_metrics,
     gated_ops,
@@ -51,7 +53,6 @@ from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_trace
 from pytest_ttnn_perf.core.baseline import CAPTURE, ops_path, split_test_id
 from pytest_ttnn_perf.core.errors import InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import open_file, reading
-from pytest_ttnn_perf.core.finding import RegionChoice
 from pytest_ttnn_perf.core.metric import (
     KERNEL_TIME,
     Kind,
@@ -65,13 +66,12 @@ from pytest_ttnn_perf.core.text import text_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytest_ttnn_perf.core.observation import CaptureFormat
     from pytest_ttnn_perf.core.ops import OpTable
     from pytest_ttnn_perf.measure.helper_families import HelperWindow
 
 
 #: The reading that the gate asks for, with what follows here.
-__all__ = ["calls_between", "metric_of_measurement", "op_table_of"]
+__all__ = ["CaptureFormat", "calls_between", "metric_of_measurement", "op_table_of"]
 
 ARTIFACTS: Final = frozenset(ArtifactKind) - {ArtifactKind.RUN_RECORD}
 #: Formats of the same programs; of those that a folder has, the first counts.
@@ -224,9 +224,11 @@ def _recognises(custom: CaptureFormat, file: Path, head: bytes) -> bool:
 # Captures of a test: attached, captured by the run, printed, or recorded for a replay.
 
 
-def read_attached(file: Path, choice: RegionChoice, *, began_s: float) -> Artifact:
+def read_attached(
+    file: Path, region: str | None, start: str | None, end: str | None, *, began_s: float
+) -> Artifact:
     """Read an artifact; name an older one by its content."""
-    artifact = read_artifact(file, choice)
+    artifact = read_artifact(file, RegionChoice(region, start, end))
     with reading(file):
         is_older = file.stat().st_mtime < began_s - _TICK_S
     return _named_by_content(artifact, file) if is_older else artifact

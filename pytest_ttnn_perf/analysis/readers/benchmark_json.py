@@ -291,7 +291,7 @@ def system_in(benchmark: BenchmarkRun) -> tuple[str | None, str | None, str | No
         *(config.get(name) for name in ("device_name", "device", "sku")),
     ]
     systems = [system for name in named if isinstance(name, str) and (system := system_of(name))]
-    systems.sort(key=lambda system: system.board is None)
+    systems.sort(key=lambda system: system[1] is None)
     return *(systems[0] if systems else (None, None)), _mesh(info)
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.regions import region_named, region_table, window
 from pytest_ttnn_perf.analysis.readers.benchmark_json import is_benchmark_json, read_comparable_run
-from pytest_ttnn_perf.analysis.readers.device_csv import is_device_log
+from pytest_ttnn_perf.analysis.readers.device_csv import RegionChoice, is_device_log
 from pytest_ttnn_perf.analysis.readers.graph import is_graph_json, read_graph_json
 from pytest_ttnn_perf.analysis.readers.ops_csv import (
     is_cpp_report,
@@ -29,7 +29,6 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
 from pytest_ttnn_perf.analysis.readers.ttlang_sim import is_sim_trace, read_sim_trace
 from pytest_ttnn_perf.core.errors import DecodeError, InputError
 from pytest_ttnn_perf.core.files import loads, parse_json, read_text, reading, unpacked
-from pytest_ttnn_perf.core.finding import RegionChoice
 from pytest_ttnn_perf.core.observation import decode_run
 
 if TYPE_CHECKING:

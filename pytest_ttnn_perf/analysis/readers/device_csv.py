@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -71,7 +71,6 @@ if TYPE_CHECKING:
         SimCounters,
         TtlangLog,
     )
-    from pytest_ttnn_perf.core.finding import RegionChoice
 
 
 # The profiler's raw ``profile_log_device.csv``: how long the kernels of each program ran.
@@ -270,6 +269,17 @@ def device_metrics(table: OpTable, *, file: str) -> Iterator[MetricObservation]:
         size = f"{outside.kernel_ns / 1000:,.1f} µs in {counted(outside.ops, 'op')}"
         note = f"recorded, not gated: {size} in no region (loading, compilation, warm-up)"
         yield MetricObservation(_time_in(OUTSIDE), (outside.kernel_ns,), gated=False, note=note)
+
+
+class RegionChoice(NamedTuple):
+    """A region by its name, or the ops between two signposts.
+
+    Without either it is all that the capture measures.
+    """
+
+    region: str | None = None
+    start: str | None = None
+    end: str | None = None
 
 
 def missing_region(choice: RegionChoice, why: str) -> MetricObservation:

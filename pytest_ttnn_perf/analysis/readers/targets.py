@@ -151,7 +151,7 @@ def _entry(
             elif goal is not None:
                 yield NotTaken(f"{place}: {name}", goal)
     if goals:
-        yield TargetEntry(models, system.arch, tuple(goals), system.board, batch, length)
+        yield TargetEntry(models, system[0], tuple(goals), system[1], batch, length)
     else:
         yield NotTaken(place, "it has no values")
 

@@ -141,4 +141,4 @@ def board_of(snapshot: TtSmi) -> str | None:
     tt-smi lists chips: a card of two chips stands there twice, "n300 L" and "n300 R".
     """
     system = system_of_chips(board.board_type or "" for board in snapshot.boards)
-    return None if system is None else system.board
+    return None if system is None else system[1]

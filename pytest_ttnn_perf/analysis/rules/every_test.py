@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_ttnn_perf.analysis.readers.ttlang import TtlangLog
-    from pytest_ttnn_perf.core.hardware import Conflict
     from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.core.ops import OpTable
+    from pytest_ttnn_perf.machine.inspection import Conflict
     from pytest_ttnn_perf.measure.helper_families import HelperPcc
 
 

@@ -17,8 +17,8 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
     TtlangLog,
 )
 from pytest_ttnn_perf.core.finding import RuleOutcome, Subject
-from pytest_ttnn_perf.core.hardware import Conflict
 from pytest_ttnn_perf.core.ops import Unread
+from pytest_ttnn_perf.machine.inspection import Conflict
 from pytest_ttnn_perf.measure.helper_families import HelperPcc
 from tests.analysis.rules.answers import Ask, Evidence, limit, not_applicable
 from tests.analysis.rules.observations import measured, timed
