@@ -26,8 +26,8 @@ from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.settings import MAX_ROUNDS, Settings
 from pytest_ttnn_perf.experiments.bisect import End, Hunt
 from pytest_ttnn_perf.experiments.paired import Plan
+from pytest_ttnn_perf.experiments.repository import Commit
 from pytest_ttnn_perf.experiments.rounds import Experiment, Sessions
-from pytest_ttnn_perf.machine.repository import Commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

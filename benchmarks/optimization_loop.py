@@ -22,9 +22,9 @@ from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.settings import USUAL_ROUNDS
 from pytest_ttnn_perf.experiments.ab import AbResult
 from pytest_ttnn_perf.experiments.paired import Plan
+from pytest_ttnn_perf.experiments.repository import Commit, WorkingTree
 from pytest_ttnn_perf.experiments.rounds import Sessions, compare_tests
 from pytest_ttnn_perf.experiments.try_change import decide
-from pytest_ttnn_perf.machine.repository import Commit, WorkingTree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,11 +18,18 @@ from pytest_ttnn_perf.cli.baseline_edits import (
     metric_edits,
     repeated_options,
 )
-from pytest_ttnn_perf.cli.common import add_argument, add_baselines, add_format, near, select_tests
+from pytest_ttnn_perf.cli.common import (
+    add_argument,
+    add_baselines,
+    add_format,
+    near,
+    select_tests,
+    typed_hardware,
+)
 from pytest_ttnn_perf.core.baseline import decode_file, key_folder, split_test_id
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import parse_json
-from pytest_ttnn_perf.core.hardware import Hardware, typed_hardware
+from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Better
 from pytest_ttnn_perf.core.observation import Coverage, Run, function_of, lies_in
 from pytest_ttnn_perf.core.settings import project_settings

@@ -26,6 +26,7 @@ from pytest_ttnn_perf.core.metric import Better, median
 from pytest_ttnn_perf.core.observation import Outcome, Reason
 from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.core.text import counted, percent
+from pytest_ttnn_perf.experiments.repository import Repository
 from pytest_ttnn_perf.gate.confirm import MEASURED_ONCE
 from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.gate.judging import (
@@ -49,7 +50,6 @@ from pytest_ttnn_perf.gate.update import (
 )
 from pytest_ttnn_perf.history.runs import LATEST
 from pytest_ttnn_perf.machine.git import state, work_tree
-from pytest_ttnn_perf.machine.repository import Repository
 from pytest_ttnn_perf.report.sentences import accept_command, command_line, place_of, sentence
 from pytest_ttnn_perf.report.tables import format_value
 from pytest_ttnn_perf.report.terminal import shift_line

@@ -30,8 +30,9 @@ from pytest_ttnn_perf.analysis.readers.detect import (
 )
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.finding import Input, Subject
+from pytest_ttnn_perf.core.hardware import ARCHITECTURES, UNKNOWN, Hardware, system_of
 from pytest_ttnn_perf.core.observation import lies_in
-from pytest_ttnn_perf.core.text import counted
+from pytest_ttnn_perf.core.text import counted, did_you_mean
 from pytest_ttnn_perf.report.tables import Listing, Result, printed, stdout_style
 
 if TYPE_CHECKING:
@@ -377,3 +378,21 @@ def joined(found: Sequence[tuple[Capture, Listing]], *, several: bool) -> Listin
         return Listing(tuple(lines), documents[0], first.headings, first.rows)
     rows = tuple((capture.name, *row) for capture, listing in found for row in listing.rows)
     return Listing(tuple(lines), {"captures": documents}, ("file", *first.headings), rows)
+
+
+def typed_hardware(key: str) -> Hardware:
+    """Return the hardware of a key that a user typed."""
+    hardware = Hardware.from_key(key)
+    if hardware is None:
+        message = f"expected a hardware key such as wormhole_b0-n150-1x1, found {key!r}"
+        raise UsageError(message)
+    if hardware.arch not in {*ARCHITECTURES, "host", UNKNOWN}:
+        meant = did_you_mean(hardware.arch, ARCHITECTURES)
+        expected = f"expected one of {', '.join(ARCHITECTURES)}"
+        message = f"{key}: {expected} as architecture, found {hardware.arch!r}{meant}"
+        raise UsageError(message)
+    known = system_of(hardware.board)
+    if known is not None and hardware.arch not in {known[0], UNKNOWN}:
+        message = f"{key}: {hardware.board} is a board of {known[0]}"
+        raise UsageError(message)
+    return hardware

@@ -22,7 +22,7 @@ from pytest_ttnn_perf.core.settings import (
     ProfilerKind,
     project_settings,
 )
-from pytest_ttnn_perf.machine.repository import Repository
+from pytest_ttnn_perf.experiments.repository import Repository
 from pytest_ttnn_perf.report.tables import Result, json_text, printed, shown_path, stdout_style
 from pytest_ttnn_perf.report.terminal import LiveLine
 

@@ -56,11 +56,16 @@ from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_trace
 from pytest_ttnn_perf.analysis.rules.kernels import hot_lines
 from pytest_ttnn_perf.analysis.show.attribution import op_comparison_listing
 from pytest_ttnn_perf.analysis.show.ops import op_listing, outside_lines, step_line
-from pytest_ttnn_perf.cli.common import add_argument, add_format, add_window, presumed_kind_of
+from pytest_ttnn_perf.cli.common import (
+    add_argument,
+    add_format,
+    add_window,
+    presumed_kind_of,
+    typed_hardware,
+)
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import write_text
-from pytest_ttnn_perf.core.hardware import typed_hardware
 from pytest_ttnn_perf.core.metric import Better, representative
 from pytest_ttnn_perf.core.observation import encode_run
 from pytest_ttnn_perf.core.ops import category_of, short_code

@@ -241,12 +241,8 @@ def read_json(
 def read_text(file: Path, *, most_bytes: int = LARGEST_RECORD_BYTES) -> str:
     """Read a UTF-8 file, packed or not; any failure is an InputError."""
     with reading(file), unpacked(file, most_bytes=most_bytes) as stream:
-        return with_plain_ends(stream.read().decode("utf-8"))
-
-
-def with_plain_ends(text: str) -> str:
-    """Return a text with line ends of this system."""
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+        # With line ends of this system.
+        return stream.read().decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
 
 
 @contextlib.contextmanager

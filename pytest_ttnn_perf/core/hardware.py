@@ -10,8 +10,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import Coding, Mark, Omit
-from pytest_ttnn_perf.core.errors import UsageError
-from pytest_ttnn_perf.core.text import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -175,24 +173,6 @@ def system_of_chips(cards: Iterable[str]) -> System | None:
         return None
     arch, boards = _BY_CARD[chips[0]]
     return arch, boards if isinstance(boards, str) else boards.get(len(chips))
-
-
-def typed_hardware(key: str) -> Hardware:
-    """Return the hardware of a key that a user typed."""
-    hardware = Hardware.from_key(key)
-    if hardware is None:
-        message = f"expected a hardware key such as wormhole_b0-n150-1x1, found {key!r}"
-        raise UsageError(message)
-    if hardware.arch not in {*ARCHITECTURES, "host", UNKNOWN}:
-        meant = did_you_mean(hardware.arch, ARCHITECTURES)
-        expected = f"expected one of {', '.join(ARCHITECTURES)}"
-        message = f"{key}: {expected} as architecture, found {hardware.arch!r}{meant}"
-        raise UsageError(message)
-    of_board = _BOARDS.get(hardware.board)
-    if of_board is not None and hardware.arch not in {of_board[0], UNKNOWN}:
-        message = f"{key}: {hardware.board} is a board of {of_board[0]}"
-        raise UsageError(message)
-    return hardware
 
 
 def card_of(name: str) -> str:

@@ -14,6 +14,7 @@ from pytest_ttnn_perf.core.observation import Outcome, Reason
 from pytest_ttnn_perf.core.settings import MAX_ROUNDS, MIN_ROUNDS
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.experiments.paired import INCONCLUSIVE
+from pytest_ttnn_perf.experiments.repository import Repository, temporary_checkout
 from pytest_ttnn_perf.experiments.rounds import (
     Move,
     Sessions,
@@ -24,7 +25,6 @@ from pytest_ttnn_perf.experiments.rounds import (
     run_rounds,
     undecided_tests,
 )
-from pytest_ttnn_perf.machine.repository import Repository, temporary_checkout
 from pytest_ttnn_perf.report.sentences import change_in_words
 from pytest_ttnn_perf.report.tables import (
     DROPPED,
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.observation import Verdict
     from pytest_ttnn_perf.experiments.paired import Comparison, Plan
+    from pytest_ttnn_perf.experiments.repository import Commit, WorkingTree
     from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns
-    from pytest_ttnn_perf.machine.repository import Commit, WorkingTree
     from pytest_ttnn_perf.report.tables import Block
 
 

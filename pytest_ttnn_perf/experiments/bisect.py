@@ -33,6 +33,7 @@ from pytest_ttnn_perf.experiments.ab import (
     troubles_of,
 )
 from pytest_ttnn_perf.experiments.paired import interval_of
+from pytest_ttnn_perf.experiments.repository import Repository, temporary_checkout
 from pytest_ttnn_perf.experiments.rounds import (
     Move,
     StrayedError,
@@ -45,7 +46,6 @@ from pytest_ttnn_perf.experiments.rounds import (
     run_rounds,
     undecided_tests,
 )
-from pytest_ttnn_perf.machine.repository import Repository, temporary_checkout
 from pytest_ttnn_perf.report.sentences import command_line
 from pytest_ttnn_perf.report.tables import (
     DROPPED,
@@ -63,8 +63,8 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.experiments.paired import Comparison, Interval
+    from pytest_ttnn_perf.experiments.repository import Commit
     from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns
-    from pytest_ttnn_perf.machine.repository import Commit
     from pytest_ttnn_perf.report.tables import Block
 
     OpenTurns = Callable[[Commit, Commit, Sequence[str] | None], AbstractContextManager[InTurns]]

@@ -20,8 +20,8 @@ from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.files import read_json, write_text
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, Metric, split_metric
 from pytest_ttnn_perf.core.text import counted
+from pytest_ttnn_perf.experiments.repository import Repository
 from pytest_ttnn_perf.gate.record import ignore_folder
-from pytest_ttnn_perf.machine.repository import Repository
 from pytest_ttnn_perf.report.markdown import code, heading_rows, prose, table_row
 from pytest_ttnn_perf.report.tables import (
     BELOW,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.machine.repository import State
+    from pytest_ttnn_perf.experiments.repository import State
     from pytest_ttnn_perf.report.tables import Block
 
 

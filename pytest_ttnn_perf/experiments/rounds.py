@@ -34,9 +34,9 @@ from pytest_ttnn_perf.core.settings import MIN_ROUNDS
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.experiments.compare_runs import by_op_of, pairs_of
 from pytest_ttnn_perf.experiments.paired import Comparison, Plan, Round, judge_rounds
+from pytest_ttnn_perf.experiments.repository import remove_leftovers
 from pytest_ttnn_perf.gate.judge import judge_test, session_of, with_parts_explaining
 from pytest_ttnn_perf.machine.processes import finds_modules_in, signals_interrupt
-from pytest_ttnn_perf.machine.repository import remove_leftovers
 from pytest_ttnn_perf.measure.strays import Stray, import_root, own_place
 from pytest_ttnn_perf.plugin.preflight import choose_profiler, lease
 from pytest_ttnn_perf.plugin.wire import Message

@@ -43,10 +43,10 @@ from pytest_ttnn_perf.experiments.journal import (
     read_steps,
     write_step,
 )
+from pytest_ttnn_perf.experiments.repository import Repository
 from pytest_ttnn_perf.experiments.rounds import is_exact
 from pytest_ttnn_perf.gate.judging import check_numbers
 from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES, VERDICT_RULES
-from pytest_ttnn_perf.machine.repository import Repository
 from pytest_ttnn_perf.report.findings import ModelKind
 from pytest_ttnn_perf.report.sentences import command_line
 from pytest_ttnn_perf.report.tables import (
@@ -70,8 +70,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.experiments.paired import Comparison
+    from pytest_ttnn_perf.experiments.repository import State
     from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns
-    from pytest_ttnn_perf.machine.repository import State
     from pytest_ttnn_perf.report.tables import Block
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from pytest_ttnn_perf.core.metric import median
 from pytest_ttnn_perf.core.observation import Outcome
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.gate.judge import settled_value
-from pytest_ttnn_perf.machine.repository import lineage_of
+from pytest_ttnn_perf.machine.git import TIMEOUT_S, Git, GitError, described_commit, top_level
 from pytest_ttnn_perf.report.tables import (
     BELOW,
     DROPPED,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.observation import JudgedTest, Run, Verdict
     from pytest_ttnn_perf.gate.store import StoredFile
     from pytest_ttnn_perf.history.database import StoredRecord
-    from pytest_ttnn_perf.machine.repository import Lineage
     from pytest_ttnn_perf.report.tables import Block
 
     Setting = tuple[tuple[str, Scalar], ...]
@@ -672,3 +672,104 @@ def history_document(history: RunHistory) -> dict[str, object]:
         "unreadable": list(history.unreadable),
         "notes": list(history.notes),
     }
+
+
+# The order of commits, as git has it: clocks of machines and authors do not matter.
+
+#: What may be the name of a commit; records are written by anybody.
+_COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
+
+
+class Lineage(Struct, frozen=True):
+    """The order of some commits in a repository.
+
+    ``known`` gives the full name of each by the name that it was asked for. ``places`` are the
+    places of commits in their order, the oldest first, by their full names: those of ``branch``, or
+    of all branches; ``times`` is when these were made, in seconds. ``branch`` is None as well where
+    git has none of that name. A shallow clone has the last part of a branch alone: ``cut`` is then
+    the commit that the oldest one follows.
+    """
+
+    known: Mapping[str, str]
+    places: Mapping[str, int]
+    times: Mapping[str, int]
+    branch: str | None = None
+    cut: str | None = None
+
+    def full(self, commit: str | None) -> str:
+        return self.known.get(commit or "", commit or "")
+
+    def place(self, commit: str | None) -> int | None:
+        return self.places.get(self.full(commit))
+
+    def excludes(self, commit: str | None) -> bool:
+        """Return whether a commit is known not to be of the branch."""
+        if self.branch is None or self.cut is not None or commit not in self.known:
+            return False
+        return self.place(commit) is None
+
+
+def lineage_of(
+    folder: Path, commits: Collection[str], names: Sequence[str], *, all_branches: bool = False
+) -> Lineage | None:
+    """Return the order of some commits; None without a repository.
+
+    A branch is followed by first parents, here and on ``origin``: what was merged into it is not
+    it. It is the first of ``names`` that there is.
+
+    Raises:
+        UsageError: git fails.
+    """
+    top = top_level(folder)
+    if top is None:
+        return None
+    git = Git(top)
+    words = ("rev-list", "--timestamp", "--topo-order", "--reverse")
+    try:
+        known = _known(git, commits)
+        if all_branches or not names:
+            given = "".join(f"{commit}\n" for commit in sorted(set(known.values())))
+            asked = (*words, "--stdin")
+            listed = git.run(*asked, given=given, timeout_s=TIMEOUT_S) if known else ""
+            return Lineage(known, *_places(listed))
+        for name in names:
+            refs = (f"refs/heads/{name}", f"refs/remotes/origin/{name}")
+            tips = (git.ask("rev-parse", "--verify", "--quiet", f"{r}^{{commit}}") for r in refs)
+            there = [tip for tip in tips if tip]
+            if there:
+                listed = git.run(*words, "--first-parent", *there, "--", timeout_s=TIMEOUT_S)
+                places, times = _places(listed)
+                return Lineage(known, places, times, name, _cut(git, next(iter(places))))
+    except GitError as cause:
+        message = f"git cannot tell the order of commits in {top}: {cause}"
+        raise UsageError(message) from cause
+    return Lineage(known, {}, {})
+
+
+def _cut(git: Git, oldest: str) -> str | None:
+    """Return the parent of a shallow clone's oldest commit."""
+    if git.ask("rev-parse", "--is-shallow-repository") != "true":
+        return None
+    _, parents = described_commit(git.run("--no-replace-objects", "cat-file", "commit", oldest))
+    return parents[0] if parents else None
+
+
+def _known(git: Git, commits: Collection[str]) -> dict[str, str]:
+    """Return the full names of known commits, by the given ones."""
+    asked = [commit for commit in commits if _COMMIT.fullmatch(commit)]
+    if not asked:
+        return {}
+    given = "".join(f"{commit}\n" for commit in asked)
+    answer = git.run("cat-file", "--batch-check", given=given, timeout_s=TIMEOUT_S)
+    found = {}
+    for commit, line in zip(asked, answer.splitlines(), strict=False):
+        words = line.split()
+        if len(words) == 3 and words[1] == "commit" and words[0].startswith(commit):
+            found[commit] = words[0]
+    return found
+
+
+def _places(listed: str) -> tuple[dict[str, int], dict[str, int]]:
+    lines = [line.split() for line in listed.splitlines()]
+    places = {commit: place for place, (_, commit) in enumerate(lines)}
+    return places, {commit: int(made) for made, commit in lines}

@@ -16,28 +16,19 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.hardware import member_name
 from pytest_ttnn_perf.machine.chips import (
-    DIRTY,
-    LOCKED,
     ancestors,
-    held_by_another,
-    is_held,
-    shortened_command,
 )
 from pytest_ttnn_perf.machine.environment import (
-    GOVERNOR_FILE,
     SLOW_DISPATCH,
-    entries,
     installed_version,
     is_simulated,
-    kernel_cache,
-    kernels_cached,
     line_of,
 )
 from pytest_ttnn_perf.machine.processes import run_bounded
 from pytest_ttnn_perf.machine.ttnn import cause_of, ttnn_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import IO
 
 
@@ -210,119 +201,7 @@ def _has_tracy(answers: Answers) -> bool | None:
     return None if error == answers.errors.get("arch") else True
 
 
-def compiler_places(
-    build: Build, environment: Mapping[str, str], root: Path = Path("/")
-) -> tuple[Path, ...]:
-    """Return the places where TTNN looks for its compiler.
-
-    Public wheels come without it.
-    """
-    homes = [environment.get("TT_METAL_HOME"), build.location]
-    places = [Path(home, "runtime", "sfpi") for home in homes if home]
-    return (*places, root / "opt" / "tenstorrent" / "sfpi")
-
-
-def has_compiler(place: Path) -> bool:
-    return (place / "compiler" / "bin" / "riscv-tt-elf-g++").is_file()
-
-
-# The machine around ttnn, below the root of its files; no chip is opened for that.
-
-
-class Tenant(NamedTuple):
-    """A process that has a chip open."""
-
-    chip: int
-    pid: int
-    command: str
-
-
-class Machine(NamedTuple):
-    """A host and its chips, with no chip touched; None is unknown.
-
-    ``tenants`` are None where the driver does not list them. ``locked`` and ``dirty`` are the files
-    by which tt-metal's run_safe_pytest.sh says that it uses the devices, and that they were left in
-    a state which needs a reset. ``lock_holder`` says who has the lock; None if it is this process'
-    own.
-    """
-
-    devices: tuple[int, ...]
-    governor: str | None
-    iommu: bool | None
-    hugepages: int | None
-    driver: str | None
-    tenants: tuple[Tenant, ...] | None
-    kernel_cache: Path
-    kernels_cached: bool
-    locked: Path | None
-    dirty: Path | None
-    lock_holder: str | None
-    broker: Broker | None
-
-
-_DRIVER: Final = "sys/module/tenstorrent/version"
-#: tt-metal maps pages of 1 GB.
-_HUGEPAGES: Final = "sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages"
-#: By chip where the driver has any, otherwise of the whole host.
-_IOMMU: Final = (
-    "sys/class/tenstorrent/*/device/iommu_group/type",
-    "sys/kernel/iommu_groups/*/type",
-)
 _SMI_TIMEOUT_S: Final = 30.0
-
-
-def machine(
-    environment: Mapping[str, str], *, root: Path = Path("/"), devices: Path | None = None
-) -> Machine:
-    """Look at the machine; nothing missing is an error."""
-    nodes = [entry.name for entry in entries(devices or root / "dev/tenstorrent")]
-    chips = tuple(sorted(int(name) for name in nodes if name.isdecimal()))
-    locked, dirty = root / LOCKED, root / DIRTY
-    is_locked = is_held(locked)
-    pages = line_of(root / _HUGEPAGES)
-    return Machine(
-        devices=chips,
-        governor=line_of(root / GOVERNOR_FILE),
-        iommu=_iommu(root),
-        hugepages=int(pages) if pages is not None and pages.isdecimal() else None,
-        driver=line_of(root / _DRIVER),
-        tenants=_tenants(chips, root / "proc"),
-        kernel_cache=kernel_cache(environment),
-        kernels_cached=kernels_cached(environment),
-        locked=locked if is_locked else None,
-        dirty=dirty if dirty.exists() else None,
-        lock_holder=held_by_another(locked, root / "proc") if is_locked else None,
-        broker=find_broker(environment, root),
-    )
-
-
-def _tenants(devices: Iterable[int], proc: Path) -> tuple[Tenant, ...] | None:
-    """Return who else has chips open, by the driver's own lists."""
-    found = []
-    for chip in devices:
-        listed = line_of(proc / f"driver/tenstorrent/{chip}/pids")
-        if listed is None and not (proc / f"driver/tenstorrent/{chip}").is_dir():
-            return None
-        pids = sorted(int(pid) for pid in (listed or "").split() if pid.isdecimal())
-        found += [
-            Tenant(chip, pid, _command(proc / str(pid))) for pid in pids if pid != os.getpid()
-        ]
-    return tuple(found)
-
-
-def _command(process: Path) -> str:
-    words = (line_of(process / "cmdline") or "").rstrip("\0").split("\0")
-    command = " ".join([Path(words[0]).name, *words[1:]])
-    return shortened_command(command) or "unknown"
-
-
-def _iommu(root: Path) -> bool | None:
-    """Return whether an IOMMU translates for the chips, not just exists."""
-    for pattern in _IOMMU:
-        types = [line_of(file) for file in sorted(root.glob(pattern))]
-        if types:
-            return all(kind is not None and kind.startswith("DMA") for kind in types)
-    return False if (root / "sys/kernel").is_dir() else None
 
 
 def tt_smi_snapshot(environment: Mapping[str, str]) -> tuple[str | None, str | None]:

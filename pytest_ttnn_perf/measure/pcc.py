@@ -386,7 +386,7 @@ def worst_layer(layers: Sequence[Layer]) -> Layer:
 def first_below(layers: Sequence[Layer]) -> str | None:
     """Name the first layer below its limit, between its neighbours.
 
-    Left out where they do not fit into a line: the count, the layer after it, the layer before it.
+    Its neighbours are left out where they do not fit into a line.
     """
     below = [number for number, layer in enumerate(layers) if layer.is_below]
     if not below:
@@ -396,8 +396,5 @@ def first_below(layers: Sequence[Layer]) -> str | None:
     count = f"; {len(below)} of {counted(len(layers), 'layer')} below"
     before = [str(layer) for layer in layers[max(first - 1, 0) : first]]
     after = [str(layer) for layer in layers[first + 1 : first + 2]]
-    for around in ((before, after, count), (before, after, ""), (before, [], ""), ([], [], "")):
-        sentence = ", ".join((*around[0], marked, *around[1])) + around[2]
-        if len(sentence) <= _WIDTH:
-            break
-    return sentence
+    sentence = ", ".join((*before, marked, *after)) + count
+    return sentence if len(sentence) <= _WIDTH else marked + count

@@ -42,10 +42,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.hardware import Scalar
 
 
-#: How a shape prints, such as ``MeshShape([1, 2])``.
-_SIZES: Final = re.compile(r"[\[(]\s*(\d+(?:\s*,\s*\d+)*)\s*[\])]")
-
-
 class Runtime:
     """The loaded module."""
 
@@ -93,15 +89,7 @@ class Runtime:
 
 
 def mesh_of(device: Any) -> str:
-    shape = getattr(device, "shape", None)
-    if shape is None:
-        return "1x1"
-    try:
-        sizes = [int(size) for size in shape]
-    except TypeError:
-        printed = _SIZES.search(str(shape))
-        sizes = [int(size) for size in printed[1].split(",")] if printed else []
-    return "x".join(map(str, sizes)) or "1x1"
+    return "x".join(map(str, getattr(device, "shape", ()))) or "1x1"
 
 
 def chips_of(device: Any) -> tuple[int, ...]:

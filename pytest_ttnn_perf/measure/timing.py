@@ -86,15 +86,16 @@ def input_shapes(workload: Workload) -> tuple[str, ...]:
     return tuple(shapes((workload.args, workload.kwargs)))
 
 
-class Timings(Struct):
+class Timings:
     """Nanoseconds per call; a sample is the mean of ``calls_per_sample``.
 
     Filled while measuring: a call that raises leaves those before it.
     """
 
-    warmup_ns: list[float] = []
-    samples_ns: list[float] = []
-    calls_per_sample: int = 1
+    def __init__(self) -> None:
+        self.warmup_ns: list[float] = []
+        self.samples_ns: list[float] = []
+        self.calls_per_sample = 1
 
 
 def warm_up(workload: Workload, timings: Timings, *, count: int) -> None:

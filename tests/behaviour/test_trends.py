@@ -10,7 +10,7 @@ import pytest
 
 from pytest_ttnn_perf.cli.main import parse
 from pytest_ttnn_perf.core.ops import OpGroup, OpGroups, Signature, encode_groups
-from pytest_ttnn_perf.machine.repository import Repository
+from pytest_ttnn_perf.experiments.repository import Repository
 from tests.harness.golden import assert_golden
 from tests.harness.histories import TEST, Histories, document, edited, wobbled
 

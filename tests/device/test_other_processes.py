@@ -31,15 +31,6 @@ def test_under_a_launcher_rank_0_judges_in_its_own_process(rig: Rig) -> None:
     assert (rig.project / "baselines" / "wormhole_b0-n150-1x1" / "test_models.json").exists()
 
 
-def test_under_a_launcher_other_ranks_judge_and_write_nothing(rig: Rig) -> None:
-    ran = rig.pytest(play(tracy=True), *UPDATE, **ranked(1))
-
-    assert ran.code == 0, ran.text
-    assert "ttnn-perf: rank 1 of 2: measured here, judged and written by rank 0" in ran.text
-    assert not (rig.project / "baselines").exists()
-    assert not (rig.project / ".ttnn_perf" / "runs").exists()
-
-
 def test_a_conftest_that_has_the_chips_is_named_and_nothing_waits(rig: Rig) -> None:
     rig.write(conftest=CONFTEST + "\n    COUNT = ttnn.get_num_devices()\n")
 

@@ -110,19 +110,6 @@ def test_metrics_are_the_numbers_of_the_helper(project: Project) -> None:
     assert "the report has no signpost 'start'; its signposts: none" in ran.text
 
 
-def test_what_was_measured_is_kept_where_the_helper_asserts(project: Project) -> None:
-    write(project, "run_model_device_perf_test", HELD)
-    project.pytest("--ttnn-perf-update=new")
-    change_numbers(project, 0.8)  # faster is red as the helper has it, unless that is changed
-
-    ran = project.pytest("--ttnn-perf")
-
-    assert counts_of(ran) == "1 failed"
-    assert entry_of(project, TEST)["raised"].startswith("AssertionError: Some performance metrics")
-    found = metric(project)
-    assert (found["samples"], found["target"]) == ([3_200_000], 4_000_000)
-
-
 def test_assertion_of_a_helper_becomes_a_target(project: Project) -> None:
     write(project, "run_model_device_perf_test", HELD)
     config = project.path / "ttnn_perf.toml"

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import builtins
-import inspect
 from typing import TYPE_CHECKING
 
 from tests.behaviour.model import counts_of, entry_of
 from tests.existing.idioms import IDIOMS, write_project
 
 if TYPE_CHECKING:
-    import pytest
-
     from tests.harness.project import Project
 
 TEST = "test_model.py::test_model"
@@ -91,40 +87,3 @@ def test_what_is_not_gated_is_counted_by_reason_and_named_on_request(project: Pr
     told = ("ml_model_name", "batch_size", "input_sequence_length", "output_sequence_length")
     assert [entry["environment"][name] for name in told] == ["Llama-3.1-8B", 32, 128, 200]
     assert entry["metrics"]["tokens/s/user.inference_decode"]["target"] == 60
-
-
-def test_nothing_is_observed_where_that_is_not_wanted(project: Project) -> None:
-    write_project(project, IDIOMS[4].text)
-    config = project.path / "ttnn_perf.toml"
-    config.write_text(config.read_text() + "observe = false\n")
-
-    project.pytest("--ttnn-perf")
-
-    assert list(entry_of(project, TEST)["metrics"]) == ["call_time"]
-
-
-def test_benchmarks_in_ci_are_written_as_ever_and_helpers_left_as_they_were(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CI", "true")
-    write_project(project, IDIOMS[4].text)
-    (project.path / "conftest.py").write_text(
-        "def pytest_sessionfinish():\n"
-        "    import builtins, sys\n"
-        "    builtins.kept = sys.modules['models.perf.benchmarking_utils'].BenchmarkData\n"
-    )
-
-    ran = project.pytest("--ttnn-perf-update=new")
-
-    assert counts_of(ran) == "1 passed", ran.text
-    assert (project.path / "generated/benchmark_data/partial_run.pkl").exists()
-    assert "tokens/s/user.inference_decode" in entry_of(project, TEST)["metrics"]
-    kept = vars(builtins).pop("kept").add_measurement
-    assert "IS_CI_ENV" in kept.__code__.co_names
-    assert "__signature__" not in vars(kept)
-    assert list(inspect.signature(kept).parameters)[:4] == [
-        "self",
-        "profiler",
-        "iteration",
-        "step_name",
-    ]

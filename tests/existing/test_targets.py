@@ -30,16 +30,6 @@ ON_N150 = """
     def pytest_ttnn_perf_hardware(item, hardware):
         return Hardware("wormhole_b0", "n150", "1x1")
 """
-TOKENS = """
-    import pytest
-
-    @pytest.mark.ttnn_perf(batch=32)
-    def test_model(ttnn_perf):
-        ttnn_perf.facts(model="Llama-3.1-8B", input_sequence_length=128)
-        ttnn_perf.record_tokens(
-            mode="{mode}", users=32, first_token_s=0.02, prompt_tokens=128, step_s=[0.016] * 9
-        )
-"""
 
 
 def run(project: Project, source: str, batch: int = 32) -> dict[str, float]:
@@ -63,13 +53,4 @@ def test_what_a_helper_says_of_the_run_finds_its_targets(project: Project) -> No
     assert met == {
         "time_to_token.inference_prefill": pytest.approx(0.019),
         "tokens/s/user.inference_decode": 60,
-    }
-
-
-def test_they_are_met_after_tokens_are_measured_by_the_fixture(project: Project) -> None:
-    met = run(project, dedent(TOKENS.format(mode="token_out")))
-
-    assert met == {
-        "token_out_time_to_first_token": pytest.approx(19e6),
-        "token_out_tokens_per_second_per_user": 60,
     }

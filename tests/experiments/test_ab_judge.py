@@ -17,6 +17,7 @@ from pytest_ttnn_perf.core.observation import (
 )
 from pytest_ttnn_perf.experiments.ab import AbResult
 from pytest_ttnn_perf.experiments.paired import Comparison, Plan
+from pytest_ttnn_perf.experiments.repository import Commit, WorkingTree
 from pytest_ttnn_perf.experiments.rounds import (
     Session,
     Sessions,
@@ -24,7 +25,6 @@ from pytest_ttnn_perf.experiments.rounds import (
     run_rounds,
     undecided_tests,
 )
-from pytest_ttnn_perf.machine.repository import Commit, WorkingTree
 from pytest_ttnn_perf.plugin.wire import Message
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from pytest_ttnn_perf.core.observation import MetricObservation, Observation, Ou
 from pytest_ttnn_perf.core.settings import Settings
 from pytest_ttnn_perf.experiments.bisect import End, Hunt, What, _slower
 from pytest_ttnn_perf.experiments.paired import Comparison
+from pytest_ttnn_perf.experiments.repository import Commit
 from pytest_ttnn_perf.experiments.rounds import Experiment, Sessions
-from pytest_ttnn_perf.machine.repository import Commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

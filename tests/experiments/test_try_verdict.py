@@ -13,6 +13,7 @@ from pytest_ttnn_perf.core.observation import Observation, Outcome, Reason, Verd
 from pytest_ttnn_perf.experiments.ab import AbResult, ab_sentence
 from pytest_ttnn_perf.experiments.journal import Decision, Effect, Prediction, StepFinding
 from pytest_ttnn_perf.experiments.paired import Comparison
+from pytest_ttnn_perf.experiments.repository import Commit, WorkingTree
 from pytest_ttnn_perf.experiments.rounds import Sessions
 from pytest_ttnn_perf.experiments.try_change import (
     candidates_of,
@@ -20,7 +21,6 @@ from pytest_ttnn_perf.experiments.try_change import (
     finding_changes,
     predictions_of,
 )
-from pytest_ttnn_perf.machine.repository import Commit, WorkingTree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -102,23 +102,3 @@ def test_a_baseline_that_became_unreadable_is_left_as_it_is_and_not_called_writt
     assert "1 written" not in ran.text
     assert '"written"' not in (scene.project.path / "second.json").read_text()
     assert scene.baseline.read_text() == "mine"
-
-
-def test_a_baselines_folder_that_is_none_is_refused(scene: Scene) -> None:
-    place = scene.project.path / "elsewhere"
-    for exists in (False, True):
-        if exists:
-            place.touch()
-        before = scene.on_disk()
-        for arguments in (("gate", "run.json"), ("baseline", "list")):
-            ran = run_command(*arguments, "--baselines", place)
-            assert_refused(ran, code=UNREADABLE, says=(f"{place}: expected a folder of baselines",))
-        assert scene.on_disk() == before
-
-
-def test_a_long_value_is_abbreviated_in_its_refusal(scene: Scene) -> None:
-    text = replaced(scene.baseline.read_text(), (*METRIC, "unit"), "1" * 4000)
-    damage(scene.baseline, text)
-    ran = run_command("gate", "run.json")
-    assert_refused(ran, code=UNREADABLE, says=("['unit']: expected a string, found 111", "..."))
-    assert len(ran.errors) < 500

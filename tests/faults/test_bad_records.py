@@ -9,9 +9,6 @@ import pytest
 
 from pytest_ttnn_perf.analysis.readers.detect import read_run
 from pytest_ttnn_perf.core.errors import InputError
-from pytest_ttnn_perf.gate.store import BaselineStore
-from tests.faults.amender import HARDWARE, appending
-from tests.faults.conftest import model
 from tests.faults.damage import ANY_FILE, DEEP, HUGE, damage, replaced
 from tests.faults.refusals import UNREADABLE, assert_no_traceback, assert_refused
 from tests.harness.project import run_command
@@ -70,17 +67,6 @@ def test_a_wrong_sample_is_found_on_its_line_and_nothing_is_changed(scene: Scene
     assert scene.on_disk() == before
 
 
-def test_a_test_whose_hardware_is_null_is_refused_not_dropped(scene: Scene) -> None:
-    own = json.dumps(json.loads(scene.record.read_text())["hardware"])
-    text = replaced(scene.record.read_text(), ("hardware",), "null")
-    text = replaced(text, (*TEST, "hardware"), own)
-    text = replaced(
-        text, ("tests", "test_model.py::test_lost"), '{"metrics": {}, "hardware": null}'
-    )
-    damage(scene.record, text)
-    refused(scene, "test_lost", "hardware")
-
-
 def test_another_unit_is_an_input_of_other_baselines(scene: Scene) -> None:
     damage(scene.record, replaced(scene.record.read_text(), (*METRIC, "unit"), '"ms"'))
     before = scene.on_disk()
@@ -88,15 +74,6 @@ def test_another_unit_is_an_input_of_other_baselines(scene: Scene) -> None:
     says = ("run.json: test_model.py::test_speed: wall_time", "unit is 'ms', in the baseline 'ns'")
     assert_refused(ran, code=UNREADABLE, says=says)
     assert scene.on_disk() == before
-    # Under pytest it fails its test by name.
-    scene.project.write(test_model=model(unit="ms"))
-    stored = scene.baseline.read_bytes()
-    ran = scene.project.pytest("--ttnn-perf-update", "--ttnn-perf-missing=ignore")
-    assert_no_traceback(ran)
-    assert ran.code == 1
-    assert "FAILED test_model.py::test_speed" in ran.text
-    assert "unit is 'ms', in the baseline 'ns'" in ran.text
-    assert scene.baseline.read_bytes() == stored
 
 
 def test_samples_that_are_not_finite_are_no_data_and_extreme_ones_are_judged(scene: Scene) -> None:
@@ -114,34 +91,6 @@ def test_samples_that_are_not_finite_are_no_data_and_extreme_ones_are_judged(sce
             assert_no_traceback(ran)
             assert ran.code in {0, 1}
             assert "inf" not in ran.text.lower()
-
-
-def test_names_that_only_look_alike_are_different_tests(scene: Scene) -> None:
-    names = ["test_é.py::t", "test_e\u0301.py::t", "test_a.py::t", "test_A.py::t", "test_a.py::T"]
-    record = {
-        "format": 1,
-        "hardware": {"arch": HARDWARE.arch, "board": HARDWARE.board},
-        "tests": {
-            name: {"metrics": {"wall_time": {"unit": "ns", "samples": [1000 * number]}}}
-            for number, name in enumerate(names, start=1)
-        },
-    }
-    damage(scene.record, json.dumps(record, ensure_ascii=False))
-    BaselineStore(scene.project.path / "baselines").amend(
-        HARDWARE, {name: appending(1000 * n) for n, name in enumerate(names, start=1)}
-    )
-    ran = run_command("gate", "run.json", "--format", "json")
-    verdicts = json.loads(ran.text)["verdicts"]
-    assert {v["test"]: v["outcome"] for v in verdicts} == dict.fromkeys(names, "WITHIN")
-
-
-def test_a_name_that_no_terminal_can_print_is_printed_escaped(scene: Scene) -> None:
-    # Half a surrogate pair: JSON allows it, and a file name may hold it.
-    damage(scene.record, scene.record.read_text().replace("test_speed", r"test_\ud800"))
-    for name in ("gate", "show"):
-        ran = run_command(name, "run.json")
-        assert r"test_\ud800" in ran.text
-        assert_no_traceback(ran)
 
 
 def test_a_finding_of_no_rule_is_refused_by_its_field(scene: Scene) -> None:

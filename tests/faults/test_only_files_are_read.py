@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.machine.repository import remove_leftovers
+from pytest_ttnn_perf.experiments.repository import remove_leftovers
 from tests.harness.baselines import Desk, stored, times
 from tests.harness.repository import Repository
 

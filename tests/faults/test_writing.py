@@ -114,18 +114,3 @@ def test_a_full_disk_keeps_what_was_there(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_named(forbidden: Path) -> None:
     with pytest.raises(WriteError, match=rf"^{forbidden}.*: cannot write: [A-Z]"):
         BaselineStore(forbidden).amend(HARDWARE, {TEST: lambda _: stored(1)})
-
-
-def test_a_lock_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
-    # A folder in its place stands for all that is no PermissionError: EROFS, ENOSPC, EMFILE.
-    (tmp_path / ".lock").mkdir()
-    with pytest.raises(WriteError, match=r"\.lock: cannot write: expected a file, found a folder"):
-        BaselineStore(tmp_path).amend(HARDWARE, {TEST: lambda _: stored(1)})
-
-
-def test_a_file_in_the_place_of_the_keys_folder_is_kept(tmp_path: Path) -> None:
-    folder = baseline_path(tmp_path, HARDWARE, FILE).parent
-    folder.write_text("mine")
-    with pytest.raises(WriteError, match=r"test_model\.json: cannot write: "):
-        BaselineStore(tmp_path).amend(HARDWARE, {TEST: lambda _: stored(1)})
-    assert folder.read_text() == "mine"

@@ -27,6 +27,7 @@ from pytest_ttnn_perf.experiments.journal import (
     ways_of,
     write_step,
 )
+from pytest_ttnn_perf.experiments.repository import State
 from pytest_ttnn_perf.experiments.try_change import (
     MOST_BYTES,
     TryResult,
@@ -34,7 +35,6 @@ from pytest_ttnn_perf.experiments.try_change import (
     try_document,
     try_lines,
 )
-from pytest_ttnn_perf.machine.repository import State
 from pytest_ttnn_perf.report.tables import Style, json_text, printed
 from tests.harness.golden import assert_golden
 

@@ -52,7 +52,7 @@ TESTS = """
 _CHECKING_OUT = """
 import os, signal, sys
 from pathlib import Path
-from pytest_ttnn_perf.machine.repository import temporary_checkout
+from pytest_ttnn_perf.experiments.repository import temporary_checkout
 with temporary_checkout(Path(sys.argv[1]), "HEAD") as tree:
     print(tree, flush=True)
     if sys.argv[2] == "die":

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.hardware import Environment
-from pytest_ttnn_perf.history.runs import RecordedRun, RecordFile, in_order
-from pytest_ttnn_perf.machine.repository import Lineage
+from pytest_ttnn_perf.history.runs import Lineage, RecordedRun, RecordFile, in_order
 from tests.properties.strategies import SOME
 
 CLOCKS = st.integers(0, 20_000)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -16,7 +15,6 @@ from pytest_ttnn_perf.machine.processes import GONE, Channel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,26 +60,6 @@ def test_nobody_there_is_a_reason_to_stop(ends: Ends, last: bytes) -> None:
     ends.other.close()
     # Also the next time: a worker has more to say as it ends.
     assert [ends.channel.send({}), ends.channel.send({})] == [GONE, GONE]
-
-
-def test_a_channel_that_a_test_has_closed_is_a_reason_to_stop(ends: Ends, tmp_path: Path) -> None:
-    # As a test does that closes all descriptors; then the number is that of another file.
-    assert ends.channel._socket is not None
-    descriptor = ends.channel._socket.fileno()
-    os.close(descriptor)
-    with (tmp_path / "mine").open("w") as file:
-        assert file.fileno() == descriptor
-        assert [ends.channel.send({}), ends.channel.send({})] == [GONE, GONE]
-        file.write("mine")
-    assert (tmp_path / "mine").read_text() == "mine"
-
-
-def test_what_tests_start_does_not_get_the_channel() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        theirs.set_inheritable(True)  # as the orchestrator hands it on
-        Channel(theirs.fileno())._let_go()
-        assert not theirs.get_inheritable()
 
 
 def test_a_fork_has_no_say() -> None:

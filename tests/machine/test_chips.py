@@ -5,21 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
-import stat
 import subprocess
 import sys
 import threading
 from contextlib import contextmanager
-from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.machine.chips import (
-    ChipWatch,
     holder_of,
-    is_held,
     rank_of,
     take,
     take_one,
@@ -57,17 +53,6 @@ def holding(folder: Path, chips: str = "0") -> Iterator[subprocess.Popen[str]]:
 
 def never(line: str) -> None:
     pytest.fail(f"said {line!r}")
-
-
-def test_a_free_chip_is_taken_without_a_word(tmp_path: Path) -> None:
-    with take([0], tmp_path / "locks", timeout_s=0, print_line=never) as lease:
-        assert lease.chips == (0,)
-        assert is_held(tmp_path / "locks" / "chip-0.lock")
-        told = json.loads((tmp_path / "locks" / "chip-0.holder").read_text())
-        assert told["pid"] == os.getpid()
-    assert holder_of(0, tmp_path / "locks") is None
-    with take([0], tmp_path / "locks", timeout_s=0, print_line=never):
-        pass
 
 
 def test_a_crash_gives_chips_back(tmp_path: Path) -> None:
@@ -108,18 +93,6 @@ def test_one_worker_of_several_takes_the_first_free_chip(tmp_path: Path) -> None
         assert len(said) == 1
 
 
-def test_every_user_can_use_the_folder(tmp_path: Path) -> None:
-    before = os.umask(0o077)
-    try:
-        with take([0], tmp_path / "a" / "locks", timeout_s=0, print_line=never):
-            pass
-    finally:
-        os.umask(before)
-    folder = tmp_path / "a" / "locks"
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o1777
-    assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o666}
-
-
 @pytest.mark.parametrize(
     ("variables", "chips"),
     [
@@ -138,37 +111,6 @@ def test_the_chips_that_a_process_would_use(
         (tmp_path / name).touch()
     assert visible_chips(variables, tmp_path) == chips
     assert visible_chips(variables, tmp_path / "none") == ()
-
-
-@pytest.fixture
-def ttnn(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Return a ttnn that is loaded and watched by nobody yet."""
-    module = ModuleType("ttnn")
-    vars(module).update(
-        get_num_devices=lambda: 2,
-        open_device=lambda *, device_id: f"device {device_id}",
-        get_arch_name=lambda: "blackhole",
-        cluster=SimpleNamespace(get_cluster_type=lambda: "P150"),
-    )
-    monkeypatch.setitem(sys.modules, "ttnn", module)
-    return module
-
-
-def watched() -> ChipWatch:
-    touched = ChipWatch()
-    touched.watch()
-    return touched
-
-
-def test_the_first_call_is_told_with_its_place(ttnn: ModuleType) -> None:
-    touched = watched()
-    line = sys._getframe().f_lineno + 1
-    assert ttnn.get_num_devices() == 2
-    assert ttnn.open_device(device_id=0) == "device 0"
-    assert touched.by == f"ttnn.get_num_devices in {__file__}:{line}"
-    again = watched()
-    assert ttnn.cluster.get_cluster_type() == "P150"
-    assert (again.by or "").startswith(f"ttnn.cluster.get_cluster_type in {__file__}:")
 
 
 @pytest.mark.parametrize(

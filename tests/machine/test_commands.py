@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ttnn_perf.machine.processes import Ending, run_bounded, run_command
-from tests.faults.workers import assert_gone, eventually
+from tests.faults.workers import assert_gone
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,13 +35,6 @@ def test_why_a_command_failed(command: str, why: str | None) -> None:
     assert run_command(command, timeout_s=PATIENCE_S) == why
 
 
-def test_a_command_that_takes_too_long_is_ended_with_what_it_has_started(tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
-    why = run_command(f"sleep 1000 & echo $! $$ > {pids}; wait", timeout_s=1.25)
-    assert why == "did not end within 1.25 s"
-    assert_gone([int(pid) for pid in pids.read_text().split()])
-
-
 def run(folder: Path, script: str, *, timeout_s: float = PATIENCE_S, **variables: str) -> Ending:
     """Run a script of the shell; what it prints is in ``log``."""
     with (folder / "log").open("ab") as log:
@@ -57,12 +49,6 @@ def run(folder: Path, script: str, *, timeout_s: float = PATIENCE_S, **variables
         )
 
 
-def test_it_has_its_folder_its_environment_and_no_input(tmp_path: Path) -> None:
-    ending = run(tmp_path, 'pwd; echo "$HOME-$GIVEN"; cat', GIVEN="so")
-    assert ending == Ending(0)
-    assert (tmp_path / "log").read_text() == f"{tmp_path.resolve()}\n-so\n"
-
-
 def test_one_that_takes_too_long_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
     """In its group of processes, or in one of their own."""
     script = "sleep 1000 & echo $!; setsid sleep 1000 & echo $!; echo $$; wait"
@@ -70,21 +56,3 @@ def test_one_that_takes_too_long_is_killed_with_all_that_it_started(tmp_path: Pa
     assert ending == Ending(-signal.SIGKILL, silent_s=2.0)
     assert str(ending) == "hung: no sign of life for 2 s, killed"
     assert_gone([int(pid) for pid in (tmp_path / "log").read_text().split()])
-
-
-def test_nothing_is_left_of_it_when_we_are_interrupted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log, wait = tmp_path / "log", subprocess.Popen.wait
-
-    def interrupted(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
-        monkeypatch.setattr(subprocess.Popen, "wait", wait)
-        assert process.returncode is None
-        assert timeout == PATIENCE_S
-        assert eventually(lambda: len(log.read_text().split()) == 2)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, "sleep 1000 & echo $!; echo $$; wait")
-    assert_gone([int(pid) for pid in log.read_text().split()])

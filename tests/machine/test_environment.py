@@ -6,13 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ttnn_perf.core.settings import ProfilerKind
-from pytest_ttnn_perf.machine.environment import profiler_variables, worker_variables
+from pytest_ttnn_perf.machine.environment import worker_variables
 from pytest_ttnn_perf.machine.inspection import conflicts, impossible
-
-
-def variables(**environment: str) -> list[str]:
-    return [conflict.variable for conflict in conflicts(environment)]
 
 
 @pytest.mark.parametrize(
@@ -61,21 +56,6 @@ def test_settings_of_ttnn_that_slow_it_down(settings: str, named: str) -> None:
     assert conflict.remedy == f"take {named} out of TTNN_CONFIG_OVERRIDES"
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "[" * 10_000])
-def test_settings_of_ttnn_that_are_none(text: str) -> None:
-    (conflict,) = conflicts({"TTNN_CONFIG_OVERRIDES": text})
-    assert (conflict.value, conflict.why) == (
-        text,
-        "is not a JSON object, and makes ttnn end the process that imports it",
-    )
-    assert conflict.remedy == "correct or unset TTNN_CONFIG_OVERRIDES"
-
-
-@pytest.mark.parametrize("name", ["TT_METAL_SIMULATOR", "TT_METAL_MOCK_CLUSTER_DESC_PATH"])
-def test_a_simulated_device_may_dispatch_slowly(name: str) -> None:
-    assert variables(TT_METAL_SLOW_DISPATCH_MODE="1", **{name: "/sim"}) == []
-
-
 @pytest.mark.parametrize(
     ("first", "second", "why"),
     [
@@ -83,16 +63,6 @@ def test_a_simulated_device_may_dispatch_slowly(name: str) -> None:
             ("TT_METAL_DEVICE_PROFILER", "1"),
             ("TT_METAL_DPRINT_CORES", "all"),
             "are refused together: prints and profile share the same memory",
-        ),
-        (
-            ("TT_METAL_DEVICE_PROFILER_NOC_EVENTS", "1"),
-            ("TT_METAL_WATCHER", "1"),
-            "damage each other's data: watcher and profile share the same memory",
-        ),
-        (
-            ("TTLANG_AUTO_PROFILE", "1"),
-            ("TTLANG_PERF_DUMP", "1"),
-            "cannot be used together: each profiles the same kernels in its own way",
         ),
         (
             ("TT_METAL_PROFILER_DIR", "/profiles"),
@@ -113,18 +83,6 @@ def test_what_never_works_together(
 
 
 FOLDER = Path("/runs/1-device")
-DEVICE = {
-    "TT_METAL_DEVICE_PROFILER": "1",
-    "TT_METAL_PROFILER_MID_RUN_DUMP": "1",
-    "TT_METAL_PROFILER_CPP_POST_PROCESS": "1",
-    "TT_METAL_PROFILER_DIR": "/runs/1-device/profiler",
-}
-TTLANG = {
-    "TTLANG_PERF_DUMP": "1",
-    "TT_METAL_DEVICE_PROFILER": "1",
-    "TT_METAL_DEVICE_PROFILER_NOC_EVENTS": "1",
-    "TT_METAL_PROFILER_MID_RUN_DUMP": "1",
-}
 GIVEN = {
     "TT_METAL_LOGS_PATH": "/runs/1-device/logs",
     "TT_METAL_OPERATION_TIMEOUT_SECONDS": "300",
@@ -137,23 +95,3 @@ def test_what_the_user_has_set_stays() -> None:
         others = {other: given for other, given in GIVEN.items() if other != name}
         for value in ("", "/elsewhere"):
             assert worker_variables({name: value}, FOLDER) == others
-
-
-@pytest.mark.parametrize(
-    ("kind", "usual", "with_more_room"),
-    [
-        (
-            ProfilerKind.DEVICE,
-            DEVICE,
-            {**DEVICE, "TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT": "10000"},
-        ),
-        (ProfilerKind.TTLANG, TTLANG, TTLANG),
-        (ProfilerKind.TRACY, {}, {}),
-    ],
-    ids=["device", "ttlang", "tracy"],
-)
-def test_a_profiler_has_its_variables(
-    kind: ProfilerKind, usual: dict[str, str], with_more_room: dict[str, str]
-) -> None:
-    assert profiler_variables(kind, FOLDER, more_room=False) == usual
-    assert profiler_variables(kind, FOLDER, more_room=True) == with_more_room

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf.cli.doctor import Tenant, machine
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.machine import inspection
 from pytest_ttnn_perf.machine.environment import (
@@ -16,7 +17,7 @@ from pytest_ttnn_perf.machine.environment import (
     on_this_host,
     telemetry,
 )
-from pytest_ttnn_perf.machine.inspection import Tenant, machine, tt_smi_snapshot
+from pytest_ttnn_perf.machine.inspection import tt_smi_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,11 +49,6 @@ def test_load_threads_processors_and_governor(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("load", [None, "", "12.50 3.10 1.05 many/1234 4242", "a b c 1/2"])
-def test_what_is_not_told_is_left_out(tmp_path: Path, load: str | None) -> None:
-    assert host_load(write_load(tmp_path, load=load)) == {"cpu_count": os.cpu_count()}
-
-
 def write_chip(system: Path, chip: int, **files: str) -> None:
     """Write the files of a chip; those of its sensors are named with ``hwmon_``."""
     for name, text in files.items():
@@ -82,10 +78,6 @@ def test_of_several_chips_the_worst_is_told(tmp_path: Path) -> None:
     }
 
 
-GOVERNOR = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
-PAGES = "sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages"
-
-
 def write(root: Path, files: Mapping[str, str]) -> None:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -98,42 +90,6 @@ def smi(folder: Path, script: str) -> dict[str, str]:
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     return {"PATH": str(folder)}
-
-
-def test_what_files_tell(tmp_path: Path) -> None:
-    write(tmp_path, {
-        GOVERNOR: "powersave\n",
-        PAGES: "4\n",
-        "sys/module/tenstorrent/version": "2.4.1\n",
-        "dev/tenstorrent/0": "",
-        "dev/tenstorrent/1": "",
-        "dev/tenstorrent/by-id/x": "",
-    })  # fmt: skip
-    found = machine({}, root=tmp_path)
-    assert (found.governor, found.hugepages, found.driver) == ("powersave", 4, "2.4.1")
-    assert found.devices == (0, 1)
-
-
-@pytest.mark.parametrize(
-    ("files", "iommu"),
-    [
-        ({"sys/kernel/x": ""}, False),
-        ({"sys/kernel/iommu_groups/0/type": "DMA-FQ\n"}, True),
-        (
-            {
-                "sys/kernel/iommu_groups/0/type": "DMA-FQ\n",
-                "sys/class/tenstorrent/tenstorrent!0/device/iommu_group/type": "identity\n",
-            },
-            False,
-        ),
-        ({"sys/class/tenstorrent/tenstorrent!0/device/iommu_group/type": "DMA\n"}, True),
-    ],
-)
-def test_an_iommu_counts_when_it_translates(
-    tmp_path: Path, files: dict[str, str], iommu: bool
-) -> None:
-    write(tmp_path, files)
-    assert machine({}, root=tmp_path).iommu is iommu
 
 
 def test_the_driver_knows_who_has_a_chip_open(tmp_path: Path) -> None:
@@ -150,17 +106,6 @@ def test_the_driver_knows_who_has_a_chip_open(tmp_path: Path) -> None:
     assert machine({}, root=tmp_path).tenants is None
 
 
-def test_the_kernel_cache(tmp_path: Path) -> None:
-    home = {"HOME": str(tmp_path / "home")}
-    found = machine(home, root=tmp_path)
-    assert found.kernel_cache == tmp_path / "home/.cache/tt-metal-cache"
-    assert not found.kernels_cached
-
-    write(tmp_path, {"shared/tt-metal-cache/1234/kernels": ""})
-    found = machine({**home, "TT_METAL_CACHE": str(tmp_path / "shared")}, root=tmp_path)
-    assert (found.kernel_cache, found.kernels_cached) == (tmp_path / "shared/tt-metal-cache", True)
-
-
 def test_what_another_runner_left(tmp_path: Path) -> None:
     write(tmp_path, {"tmp/tt-device.lock": "", "tmp/tt-device.dirty": ""})
     found = machine({}, root=tmp_path)
@@ -168,11 +113,6 @@ def test_what_another_runner_left(tmp_path: Path) -> None:
     with (tmp_path / "tmp/tt-device.lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert machine({}, root=tmp_path).locked == tmp_path / "tmp/tt-device.lock"
-
-
-def test_what_tt_smi_prints(tmp_path: Path) -> None:
-    environment = smi(tmp_path, 'echo "a warning"; echo "{\\"asked\\": \\"$1\\"}"')
-    assert tt_smi_snapshot(environment) == ('{"asked": "-s"}\n', None)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.core.errors import UsageError
-from pytest_ttnn_perf.machine import repository as snapshots
-from pytest_ttnn_perf.machine.repository import Repository
+from pytest_ttnn_perf.experiments import repository as snapshots
+from pytest_ttnn_perf.experiments.repository import Repository
 from tests.harness.versions import Versions
 
 if TYPE_CHECKING:
@@ -52,15 +52,6 @@ def test_a_state_has_what_is_changed_staged_new_and_gone_and_nothing_is_touched(
     }
     assert states.text(now, "kept.py") == "one\n2 2"
     assert states.now() == now, "the same files are the same state"
-
-
-def test_an_edit_of_the_same_size_right_after_a_checkout_is_seen(versions: Versions) -> None:
-    states = Repository(versions.root)
-    start = states.now()
-    for text in ("one\nTWO\n", "ONE\ntwo\n"):
-        versions.git("checkout", "--quiet", ".")
-        versions.write("kept.py", text)
-        assert states.now().tree != start.tree
 
 
 def test_large_untracked_files_are_refused_by_name(

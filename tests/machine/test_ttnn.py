@@ -9,15 +9,14 @@ import importlib.util
 import inspect
 import pkgutil
 import sys
-from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_ttnn_perf.core.hardware import Hardware
-from pytest_ttnn_perf.machine.ttnn import cause_of, plain, when_imported
-from pytest_ttnn_perf.measure.profilers import Runtime, chips_of, mesh_of
+from pytest_ttnn_perf.machine.ttnn import cause_of, when_imported
+from pytest_ttnn_perf.measure.profilers import Runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,14 +38,6 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.meta_path[:] = meta_path
     for name in [name for name in sys.modules if name.partition(".")[0] == NAME]:
         del sys.modules[name]
-
-
-@pytest.fixture
-def noticed(site: Path) -> list[ModuleType]:  # noqa: ARG001 (what is left of it goes with the folder)
-    """Return what is noticed of the module from now on."""
-    found: list[ModuleType] = []
-    when_imported(NAME, found.append)
-    return found
 
 
 def write_module(site: Path, source: str = SOURCE) -> None:
@@ -89,28 +80,6 @@ def test_a_module_that_is_loaded_later_is_noticed_once_it_is_whole(site: Path) -
     vars(module)["VALUE"] = 7
     assert importlib.reload(module) is module
     assert (module.VALUE, len(noticed)) == (1, 1)
-
-
-def test_a_folder_of_that_name_is_not_taken_for_it(site: Path, noticed: list[ModuleType]) -> None:
-    (site / NAME).mkdir()
-    importlib.invalidate_caches()
-    assert importlib.import_module(NAME).__file__ is None
-    assert noticed == []
-
-    del sys.modules[NAME]
-    (site / NAME / "__init__.py").write_text("", encoding="utf-8")
-    importlib.invalidate_caches()
-    assert [importlib.import_module(NAME)] == noticed
-
-
-def test_a_module_whose_import_raises_raises_as_it_would(
-    site: Path, noticed: list[ModuleType]
-) -> None:
-    write_module(site, "raise RuntimeError('libcudnn.so.9: cannot open')")
-    with pytest.raises(RuntimeError, match=r"^libcudnn\.so\.9: cannot open$"):
-        importlib.import_module(NAME)
-    assert noticed == []
-    assert NAME not in sys.modules
 
 
 def test_the_module_can_still_be_looked_into(site: Path) -> None:
@@ -173,7 +142,6 @@ def test_the_cause_of_an_error(text: str, cause: str) -> None:
 
 Arch = enum.Enum("Arch", "WORMHOLE_B0 BLACKHOLE")
 ClusterType = enum.Enum("ClusterType", "N150 P150_X4")
-NUMBERED = enum.IntEnum("NUMBERED", "FIRST")
 
 
 class Shape:
@@ -184,16 +152,6 @@ class Shape:
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._sizes)
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A shape that can only be printed."""
-
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
 
 
 def runtime(**attributes: Any) -> Runtime:
@@ -217,42 +175,6 @@ def device(**methods: object) -> Any:
     return SimpleNamespace(**{name: answering(answer) for name, answer in methods.items()})
 
 
-@pytest.mark.parametrize(
-    ("shape", "mesh"),
-    [
-        (Shape(1, 1), "1x1"),
-        (Shape(2, 2, 4), "2x2x4"),
-        (Shape(), "1x1"),
-        (Shown("MeshShape([1, 8])"), "1x8"),
-        (None, "1x1"),
-    ],
-    ids=["chip", "3-d", "empty", "shown", "none"],
-)
-def test_the_shape_of_a_mesh(shape: object, mesh: str) -> None:
-    assert mesh_of(SimpleNamespace(shape=shape)) == mesh
-
-
-def test_a_release_and_a_device_that_tell_nothing() -> None:
-    assert (mesh_of(object()), chips_of(object()), runtime().board) == ("1x1", (), "unknown")
-    assert runtime().grid(object()) is None
-    assert runtime().program_cache_entries([object()]) is None
-
-
-@pytest.mark.parametrize(
-    ("cluster", "board"),
-    [
-        (device(get_cluster_type=ClusterType.P150_X4), "p150_x4"),
-        (device(get_cluster_type="tt::ClusterType.T3K"), "t3k"),
-        (device(get_cluster_type=RuntimeError("No chips detected")), "unknown"),
-        (device(), "unknown"),
-        (None, "unknown"),
-    ],
-    ids=["p150_x4", "text", "error", "older", "no cluster"],
-)
-def test_the_board_is_the_cluster_s_name_or_unknown(cluster: object, board: str) -> None:
-    assert runtime(cluster=cluster).board == board
-
-
 def test_the_hardware_of_a_device() -> None:
     mesh = device(arch=Arch.BLACKHOLE)
     mesh.shape = Shape(1, 4)
@@ -260,22 +182,3 @@ def test_the_hardware_of_a_device() -> None:
     assert found == Hardware("blackhole", "p150_x4", "1x4")
     assert found.key == "blackhole-p150_x4-1x4"
     assert runtime().hardware(device(arch="wormhole_b0")).key == "wormhole_b0-unknown-1x1"
-
-
-@pytest.mark.parametrize(
-    ("value", "scalar"),
-    [
-        (None, None),
-        (True, True),
-        (0, 0),
-        (0.5, 0.5),
-        ("Row.MAJOR", "Row.MAJOR"),
-        (Arch.WORMHOLE_B0, "wormhole_b0"),
-        (Shown("DispatchCoreType.ETH"), "eth"),
-        (NUMBERED.FIRST, "first"),
-    ],
-    ids=repr,
-)
-def test_an_argument_as_a_record_can_hold_it(value: object, scalar: object) -> None:
-    assert plain(value) == scalar
-    assert type(plain(value)) is type(scalar)

@@ -44,16 +44,6 @@ def test_the_worker_waits_until_the_next_document_is_asked_for_and_hears_why_to_
         assert list(documents) == ["enough"]
 
 
-def test_notes_of_a_worker_whose_child_keeps_the_channel_are_read(tmp_path: Path) -> None:
-    source = f"""
-        if os.fork() == 0:
-            {FOR_EVER}
-        note(1)
-        os._exit(5)
-    """
-    assert heard(started(tmp_path, source), silence_s=0) == ([1], "ended with exit code 5")
-
-
 @pytest.mark.parametrize("send", ["say", "note"])
 def test_whatever_it_sends_is_a_sign_of_life(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, send: str
@@ -83,13 +73,6 @@ def test_a_note_that_is_no_document_ends_the_conversation(tmp_path: Path, note: 
 def test_a_document_that_was_cut_is_not_told_but_the_cut_is(tmp_path: Path) -> None:
     documents, ending = heard(started(tmp_path, "say(1); send(b'[2, 3')"))
     assert (documents, ending) == ([1], "ended with exit code 0, in the middle of a message")
-
-
-def test_a_worker_that_closed_its_channel_has_only_so_long_to_end(tmp_path: Path) -> None:
-    with started(tmp_path, f"say(1); answers.close(); channel.close(); {FOR_EVER}") as child:
-        assert list(child.documents(silence_s=PATIENCE_S)) == [1]
-        ending = child.ending(patience_s=0.5)
-    assert str(ending) == "hung: no sign of life for 0.5 s, killed"
 
 
 #: A daemon: started by a process that has ended, in a session of its own.
@@ -178,17 +161,6 @@ def test_what_was_printed_before_a_document_is_shown_before_it(
     assert sorted((tmp_path / "worker.log").read_text().splitlines()) == sorted(lines)
 
 
-def test_a_worker_that_prints_much_as_it_ends_comes_to_its_end(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # A pipe that nobody reads from holds 64 KiB, and there is no limit to its silence.
-    source = "say(1); answers.close(); channel.close(); print('x' * 1_000_000); sys.exit(6)"
-    with started(tmp_path, source, shown=True) as child:
-        assert list(child.documents(silence_s=0)) == [1]
-        assert str(child.ending(patience_s=0)) == "ended with exit code 6"
-    assert capsys.readouterr().out == "x" * 1_000_000 + "\n"
-
-
 CRASH = ["Fatal Python error: Segmentation fault", ""]
 FRAMES = ["Current thread 0x2 (most recent call first):", *(f"  frame {n}" for n in range(50))]
 AFTER = ["", "Extension modules: numpy"]
@@ -208,19 +180,3 @@ AFTER = ["", "Extension modules: numpy"]
 def test_the_tail_of_a_log(tmp_path: Path, log: list[str], lines: int, expected: list[str]) -> None:
     (tmp_path / "log").write_bytes("\n".join(log).encode(errors="surrogateescape"))
     assert tail(tmp_path / "log", lines=lines).splitlines() == expected
-
-
-def test_the_interpreter_tells_a_crash_in_these_words(tmp_path: Path) -> None:
-    source = """
-        import faulthandler
-        faulthandler.enable()
-        def sink(depth):
-            sink(depth - 1) if depth else os.abort()
-        sink(30)
-    """
-    with started(tmp_path, source) as child:
-        assert list(child.documents(silence_s=PATIENCE_S)) == []
-    first, _, second, third, *_ = tail(tmp_path / "worker.log", lines=8).splitlines()
-    assert first == "Fatal Python error: Aborted"
-    assert second.startswith("Current thread 0x")
-    assert third.endswith(" in sink")

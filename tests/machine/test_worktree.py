@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf.experiments.repository import remove_leftovers, temporary_checkout
 from pytest_ttnn_perf.machine.git import Git
-from pytest_ttnn_perf.machine.repository import Repository, remove_leftovers, temporary_checkout
 from tests.harness.versions import Versions
 
 if TYPE_CHECKING:
@@ -116,34 +116,3 @@ def test_a_link_in_the_place_of_a_submodule_leads_to_no_repository(
     with temporary_checkout(versions.root, "HEAD") as tree:
         assert not (tree / "lib" / "weights.txt").exists()
         assert Git(other.root).run("worktree", "list").count("\n") == 1
-
-
-def test_history_is_told_by_first_parents_oldest_first(versions: Versions) -> None:
-    """A merge is one commit: what its branch has is not listed."""
-    start = Repository(versions.root).commit("HEAD")
-    versions.git("checkout", "--quiet", "-b", "side")
-    versions.model(a={"latency": 2.0})
-    versions.commit("On the side")
-    versions.git("checkout", "--quiet", "work")
-    versions.write("notes.txt", "")
-    versions.commit("On the way")
-    versions.git("merge", "--quiet", "--no-ff", "-m", "Merge the side", "side")
-    repository = Repository(versions.root)
-
-    found = repository.between(start, repository.commit("HEAD"))
-
-    assert [each.subject for each in found] == ["On the way", "Merge the side"]
-    assert [len(each.parents) for each in found] == [1, 2]
-    assert found[0].date == "2026-11-16T10:00:00+00:00"
-    assert found[1] == repository.commit("HEAD")
-    assert repository.between(start, start) == []
-
-
-def test_a_subject_that_would_paint_the_terminal_is_spelt_out(versions: Versions) -> None:
-    start = Repository(versions.root).commit("HEAD")
-    versions.write("notes.txt", "")
-    versions.commit("Red \x1b[31m alert")
-    repository = Repository(versions.root)
-    (only,) = repository.between(start, repository.commit("HEAD"))
-    assert only == repository.commit("HEAD")
-    assert only.subject == "Red \\x1b[31m alert"

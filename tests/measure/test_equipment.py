@@ -10,30 +10,11 @@ from types import ModuleType
 import pytest
 
 from pytest_ttnn_perf.core.settings import ProfilerKind, Settings
-from pytest_ttnn_perf.machine.ttnn import error_text
 from pytest_ttnn_perf.measure.devices import BesideDevices
 from pytest_ttnn_perf.measure.instruments import Instruments, instruments_for
 
 OFF, REALTIME = ProfilerKind.OFF, ProfilerKind.REALTIME
 SETTINGS = Settings(artifacts=Path("/project/.ttnn_perf"))
-
-
-@pytest.mark.parametrize(
-    ("kind", "text", "told"),
-    [
-        ("ValueError", "shapes differ", "ValueError: shapes differ"),
-        ("ValueError", "\n  shapes differ\nin two dimensions", "ValueError: shapes differ"),
-        ("AssertionError", " \n ", "AssertionError"),
-        (
-            "RuntimeError",
-            "TT_FATAL @ /project/tt_metal/a.cpp:129: n > 0\ninfo:\nNo chips\ndetected\n"
-            "backtrace:\n --- f()",
-            "RuntimeError: No chips detected",
-        ),
-    ],
-)
-def test_an_error_in_one_line(kind: str, text: str, told: str) -> None:
-    assert error_text(kind, text) == told
 
 
 def test_ttnn_is_not_imported_for_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ttnn_perf.measure.profilers import CapturedGraph, Runtime, captured_graph, keep
+from pytest_ttnn_perf.measure.profilers import CapturedGraph, Runtime, captured_graph
 
 FATAL = RuntimeError(
     "TT_FATAL @ graph.cpp:12: idle\ninfo:\nA capture is\nactive\nbacktrace:\n --- f"
@@ -89,30 +89,6 @@ def test_a_capture_leaves_a_database_in_a_folder_of_its_own(tmp_path: Path) -> N
     assert sorted(file.name for file in folder.iterdir()) == ["db.sqlite", "graph_capture.json"]
 
 
-def test_with_torch_what_python_passes_is_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
-    graph = Graph()
-    captured(graph, tmp_path)
-    assert graph.called == [BEGUN[0], *ENDED[2:]]
-
-
-@pytest.mark.parametrize(
-    "missing", ["begin_graph_capture", "end_graph_capture_to_file", "import_report", None]
-)
-def test_a_release_without_one_of_the_functions_or_graphs_captures_nothing(
-    tmp_path: Path, missing: str | None
-) -> None:
-    names = ("begin_graph_capture", "end_graph_capture_to_file", "import_report", "RunMode")
-    graph, older = Graph(), ModuleType("ttnn.graph")
-    vars(older).update({name: getattr(graph, name) for name in names if name != missing})
-    found = captured(older if missing else None, tmp_path / "folder")
-    assert found == CapturedGraph(unavailable=f"this ttnn has no graph.{missing or names[0]}")
-    assert graph.called == []
-    assert not (tmp_path / "folder").exists()
-
-
 @pytest.mark.parametrize(
     ("step", "calls"),
     [
@@ -129,33 +105,3 @@ def test_a_capture_that_has_begun_ends_and_says_why_it_failed(
     graph = Graph({step: FATAL})
     assert captured(graph, tmp_path) == CapturedGraph(problem="RuntimeError: A capture is active")
     assert graph.called == calls
-
-
-@pytest.mark.parametrize("failing", [{}, {"end": FATAL}], ids=["ends", "fails to end"])
-def test_an_error_of_the_model_ends_the_capture_and_is_its_own(
-    tmp_path: Path, failing: dict[str, Exception]
-) -> None:
-    error = KeyboardInterrupt()
-    graph, ttnn = Graph(dict(failing)), ModuleType("ttnn")
-    vars(ttnn)["graph"] = graph
-    with (
-        pytest.raises(type(error)) as raised,
-        captured_graph(Runtime(ttnn), tmp_path / "folder"),
-    ):
-        raise error
-    assert raised.value is error
-    assert graph.called == [*BEGUN, "end"]
-
-
-def folder_with(place: Path, text: str) -> Path:
-    place.mkdir(parents=True)
-    (place / "db.sqlite").write_text(text, encoding="utf-8")
-    return place
-
-
-def test_a_capture_that_is_kept_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
-    place = tmp_path / "reports" / "test_model.ops" / "test_a"
-    for text in ("first", "second"):
-        keep(folder_with(tmp_path / "draft", text), place)
-        assert [file.read_text() for file in place.iterdir()] == [text]
-    assert [path.name for path in tmp_path.iterdir()] == ["reports"]

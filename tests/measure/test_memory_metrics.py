@@ -56,11 +56,6 @@ def compared(actual: float | None, desired: float | None, tensor: int = 1) -> Co
     return Comparison(Scope.GLOBAL, tensor, desired, actual)
 
 
-def least(*comparisons: Comparison) -> MetricObservation:
-    _, found = report_metrics(report(*BARE, comparisons=comparisons))
-    return found
-
-
 def test_the_peaks_of_a_program() -> None:
     memory = [
         sized("l1_peak_bytes", 50),
@@ -153,11 +148,3 @@ def test_the_least_pcc_of_each_scope() -> None:
             ]
         ),
     ]
-
-
-@pytest.mark.parametrize(("first", "limit"), [(0.9995, 0.9), (0.99, 0.999)])
-def test_a_tensor_below_its_own_limit_fails_beside_one_that_is_allowed_less(
-    first: float, limit: float
-) -> None:
-    found = least(compared(first, 0.999), compared(0.95, 0.9, 2))
-    assert (found.samples, found.limits) == ((0.95,), Limits(at_least=limit))

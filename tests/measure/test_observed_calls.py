@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.measure.helper_families import can_be_observed, observe_calls
+from pytest_ttnn_perf.measure.helper_families import observe_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -98,15 +98,3 @@ def test_name_signature_source_and_identity_stay() -> None:
     assert (plain.__doc__ or "").startswith("Say what")
     assert inspect.getsource(plain).startswith("def plain")
     assert pickle.loads(pickle.dumps(plain)) is plain
-
-
-async def _coroutine() -> None: ...
-
-
-def _generator() -> Iterator[None]:
-    yield
-
-
-@pytest.mark.parametrize("other", [_coroutine, _generator, len, int, None])
-def test_what_does_not_end_with_its_call_is_not_observed(other: object) -> None:
-    assert not can_be_observed(other)

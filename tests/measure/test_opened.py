@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import enum
-import inspect
 import sys
 from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
@@ -132,29 +131,6 @@ def test_a_device_is_open_from_its_opening_to_its_closing(
     assert scene.devices.used is known
 
 
-def test_several_devices_at_once_are_each_one_of_their_own(scene: Scene) -> None:
-    opened = scene.ttnn.CreateDevices([0, 4], 2)
-    assert scene.devices.handles == [opened[0], opened[4]]
-    assert [device.chips for device in scene.told] == [(0,), (4,)]
-    assert scene.configurations() == [{**DEFAULTS, "num_command_queues": 2}] * 2
-    scene.ttnn.CloseDevice(opened[0])
-    assert scene.devices.handles == [opened[4]]
-    scene.ttnn.CloseDevices(opened)
-    assert (scene.devices.handles, opened[0].closed, opened[4].closed) == ([], 2, 1)
-    unknown = Mesh()  # closed all the same
-    scene.ttnn.close_device(unknown)
-    assert unknown.closed == 1
-
-
-def test_the_fabric_is_that_of_the_devices_opened_after_it(scene: Scene) -> None:
-    scene.ttnn.open_device(device_id=0)
-    assert scene.ttnn.set_fabric_config(Fabric.FABRIC_1D, "strict") is Fabric.FABRIC_1D
-    scene.ttnn.open_device(device_id=0)
-    scene.ttnn.set_fabric_config(config=Fabric.DISABLED)
-    scene.ttnn.open_device(device_id=0)
-    assert scene.configurations() == [DEFAULTS, {**DEFAULTS, "fabric": "fabric_1d"}, DEFAULTS]
-
-
 def test_a_test_uses_what_is_open_when_it_begins_and_what_it_opens(scene: Scene) -> None:
     devices, ttnn = scene.devices, scene.ttnn
     shared = ttnn.open_device(device_id=0)  # by a fixture of the module
@@ -174,13 +150,3 @@ def test_a_test_uses_what_is_open_when_it_begins_and_what_it_opens(scene: Scene)
     assert devices.used is of_module
     devices.begin_test()
     assert devices.used is None
-
-
-def test_functions_are_replaced_wherever_ttnn_calls_them_and_look_as_before(scene: Scene) -> None:
-    places = {"ttnn.device": FUNCTIONS, "ttnn.distributed": OF_MESH, MESH: OF_MESH}
-    for module, functions in places.items():
-        for name, original in functions.items():
-            wrapper = getattr(sys.modules[module], name)
-            assert wrapper is getattr(scene.ttnn, name)
-            assert wrapper.__wrapped__ is original
-    assert inspect.signature(scene.ttnn.open_mesh_device) == inspect.signature(open_mesh)

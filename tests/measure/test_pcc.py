@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tracemalloc
 from fractions import Fraction
 from typing import Any
 
@@ -40,11 +39,6 @@ class TestOrdinaryValues:
         assert agreement.max_abs_error == 1.0
         assert agreement.relative_l2 == pytest.approx(math.sqrt(4 / 30), abs=1e-15)
         assert agreement.sentence is None
-
-    @pytest.mark.parametrize("offset", [0.0, 1e9])
-    def test_identical_tensors_agree_exactly(self, offset: float) -> None:
-        x = noisy(10_000)[0] + offset
-        assert compare(x, x.copy()) == Agreement(1.0, max_abs_error=0.0, relative_l2=0.0)
 
 
 class TestProperties:
@@ -87,27 +81,6 @@ class TestPrecision:
         agreement = compare(x, y, chunk=chunk)
         assert agreement.pcc == pytest.approx(exact_pcc(x, y), abs=2e-13)
         assert agreement.sentence is None
-
-
-class TestCost:
-    @pytest.mark.parametrize("special", [False, True], ids=["finite", "NaN"])
-    @pytest.mark.parametrize("transposed", [False, True], ids=["contiguous", "transposed"])
-    def test_memory_beyond_the_inputs_is_small(self, special: bool, transposed: bool) -> None:
-        x = np.random.default_rng(0).standard_normal((2000, 2000), dtype=np.float32)
-        y = x + np.float32(special)
-        if special:
-            x[0, 0] = np.nan
-        if transposed:
-            x = x.T
-        tracemalloc.start()
-        try:
-            agreement = compare(x, y)
-            peak = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-        assert ("NaN" in str(agreement.sentence)) is special
-        # A side that is not contiguous is copied.
-        assert peak < x.nbytes * transposed + (x.nbytes + y.nbytes) / 8
 
 
 STEPS = np.arange(6.0).reshape(2, 3)
@@ -196,12 +169,6 @@ def test_constant_means_exactly_constant(value: float) -> None:
     assert "and actual is constant at" in str(compare(STEPS.ravel(), constant[:6]).sentence)
     assert "both sides are constant" in str(compare(constant, constant).sentence)
     assert compare(almost, almost) == Agreement(1.0, max_abs_error=0.0, relative_l2=0.0)
-
-
-def test_complex() -> None:
-    agreement = compare(STEPS * 1j, STEPS)
-    assert str(agreement.sentence).startswith("expected (complex128): complex values have no PCC")
-    assert math.isnan(agreement.pcc)
 
 
 @pytest.mark.parametrize("factor", [1e200, 1e-200])

@@ -36,13 +36,3 @@ def test_what_is_printed_without_end_is_kept_from_its_beginning(
         tee.write(text)
     assert tee.kept == "abcdefghi"  # the text that fills it up is kept whole
     assert stream.getvalue() == "abcdefghijkl"
-
-
-def test_a_test_that_replaced_the_stream_keeps_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream, own = io.StringIO(), io.StringIO()
-    monkeypatch.setattr(sys, "stdout", stream)
-    with kept_output() as tee:
-        sys.stdout = own
-        print("elsewhere")  # noqa: T201
-    assert sys.stdout is own
-    assert (tee.kept, own.getvalue(), stream.getvalue()) == ("", "elsewhere\n", "")

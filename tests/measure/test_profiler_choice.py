@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from pytest_ttnn_perf.core.errors import UsageError
-from pytest_ttnn_perf.core.metric import OF_DEVICE, Source
-from pytest_ttnn_perf.core.settings import PassChoice, ProfilerKind, Settings, left_out
+from pytest_ttnn_perf.core.settings import ProfilerKind
 from pytest_ttnn_perf.machine.inspection import Build
 from pytest_ttnn_perf.plugin.preflight import ProfilerChoice, choose
 
@@ -74,19 +71,3 @@ def test_a_build_without_tracy_refuses_what_needs_it(
         f"--ttnn-perf-profiler {asked.value}: ttnn 0.82.0 is built without Tracy; use realtime, "
         "or a Tracy-enabled build"
     )
-
-
-@pytest.mark.parametrize(
-    ("asked", "sources"),
-    [
-        ({}, ()),
-        ({"profiler": DEVICE}, ()),
-        ({"profiler": OFF}, OF_DEVICE),
-        ({"passes": PassChoice.WALL}, OF_DEVICE),
-        ({"passes": PassChoice.DEVICE}, (Source.WALL,)),
-        ({"passes": PassChoice.DEVICE, "profiler": OFF}, (Source.WALL,)),
-    ],
-    ids=["nothing", "device", "off", "wall pass", "device pass", "device pass, off"],
-)
-def test_what_the_user_does_without(asked: dict[str, Any], sources: tuple[Source, ...]) -> None:
-    assert left_out(Settings(**asked)) == sources

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +20,6 @@ from pytest_ttnn_perf.measure.profilers import (
     RealtimeProfiler,
     Runtime,
     UsedDevice,
-    memory_report,
-    ops_reports_since,
-    ran_out_of_memory,
-    trace_report,
 )
 from pytest_ttnn_perf.measure.timing import Timings, Workload
 
@@ -111,23 +105,16 @@ def test_a_trace_that_is_being_captured_is_not_spoilt(step: str) -> None:
 
 @dataclass
 class Clock:
-    """A time that passes only while somebody sleeps; meanwhile things happen."""
+    """A time that passes only while somebody sleeps."""
 
     now_s: float = 50.0
-    events: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
 
     def monotonic(self) -> float:
         return self.now_s
 
     def sleep(self, seconds: float) -> None:
         assert seconds > 0
-        end = self.now_s + seconds
-        while due := [event for event in self.events if event[0] <= end + 1e-9]:
-            first = min(due, key=lambda event: event[0])
-            self.events.remove(first)
-            self.now_s = max(self.now_s, first[0])
-            first[1]()
-        self.now_s = end
+        self.now_s += seconds
 
 
 @dataclass
@@ -169,10 +156,6 @@ class Realtime:
         for callback in list(self.heard_by.values()):
             callback(SimpleNamespace(records=records, dropped=dropped))
 
-    def tell_in(self, seconds: float, *cycles: int) -> None:
-        """Tell of programs later."""
-        self.clock.events.append((self.clock.now_s + seconds, lambda: self.tell(*cycles)))
-
 
 @pytest.fixture
 def realtime(monkeypatch: pytest.MonkeyPatch) -> Realtime:
@@ -188,7 +171,6 @@ def times(iteration: Chips) -> list[float]:
 
 def test_programs_are_taken_iteration_by_iteration_without_the_warm_up(realtime: Realtime) -> None:
     profiler = realtime.profiler()
-    realtime.tell_in(0.05, 900, 901)
     profiler.begin()
     realtime.tell(10, 20)
     realtime.tell(30, frequency=1.5)
@@ -196,16 +178,6 @@ def test_programs_are_taken_iteration_by_iteration_without_the_warm_up(realtime:
     realtime.tell(11, 0)
     assert times(profiler.take()) == [11.0, 0.0]
     assert realtime.waited == 3
-
-
-def test_records_without_end_are_not_waited_for_without_end(realtime: Realtime) -> None:
-    profiler = realtime.profiler()
-    profiler.begin()
-    start_s = realtime.clock.now_s
-    for number in range(1, 100):
-        realtime.tell_in(0.05 * number, number)
-    assert times(profiler.take())[:3] == [1.0, 2.0, 3.0]
-    assert 1.0 <= realtime.clock.now_s - start_s <= 1.1
 
 
 @pytest.mark.parametrize(
@@ -260,79 +232,3 @@ def test_one_that_is_not_there_is_no_data_only_where_it_was_asked_for(
     notes = [(each.metric.name, each.samples, each.note) for each in found.metrics]
     assert notes == ([("device_kernel_time", (), why)] if required else [])
     assert beside._facts.get("realtime_profiler") == (None if required else why)
-
-
-USUAL = Path("generated/profiler/reports/2026_01_01")
-
-
-def write(folder: Path, name: str, written_s: float) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / name
-    file.write_text("OP CODE\n", encoding="utf-8")
-    os.utime(file, (written_s, written_s))
-    return file
-
-
-def test_the_oldest_is_first_and_what_was_there_before_is_left_out(tmp_path: Path) -> None:
-    folder = tmp_path / USUAL
-    before = write(folder, "ops_perf_results_0.csv", 99.5)
-    second = write(folder, "ops_perf_results_a.csv", 200.0)
-    first = write(folder / "deeper", "ops_perf_results_z.csv", 100.0)
-    for name in ("profile_log_device.csv", "ops_perf_results.txt", "my_ops_perf_results.csv"):
-        write(folder, name, 150.0)
-    (folder / "ops_perf_results_folder.csv").mkdir()
-    assert ops_reports_since(100.0, {}, tmp_path) == [first, second]
-    assert ops_reports_since(99.5, {}, tmp_path) == [before, first, second]
-    assert ops_reports_since(200.5, {}, tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Creating trace buffers of size 751616B on MeshDevice 1, but only 4096B is allocated for "
-        "trace region.",
-        "TT_FATAL @ trace_buffer.cpp:12: size <= region\ninfo:\nCreating trace buffers of size "
-        "751616B on MeshDevice 1,\nbut only 4096B is allocated for trace region.\nbacktrace:\n",
-    ],
-    ids=["one line", "as raised"],
-)
-def test_a_trace_that_did_not_fit_says_how_much_it_needs(text: str) -> None:
-    assert not ran_out_of_memory(text)
-    assert trace_report(text) == (
-        "the trace takes 751,616 bytes, and 4,096 are set aside: open the device with "
-        "trace_region_size=751616"
-    )
-
-
-def view(used: int, total: int) -> SimpleNamespace:
-    return SimpleNamespace(
-        num_banks=64,
-        total_bytes_per_bank=total,
-        total_bytes_allocated_per_bank=used,
-        largest_contiguous_bytes_free_per_bank=total - used,
-    )
-
-
-def runtime(**views: SimpleNamespace) -> Runtime:
-    """Return a ttnn that tells of these kinds of memory, and raises for all others."""
-
-    def get_memory_view(_device: object, kind: str) -> SimpleNamespace:
-        if kind not in views:
-            raise RuntimeError(kind)
-        return views[kind]
-
-    ttnn = ModuleType("ttnn")
-    kinds = SimpleNamespace(L1="L1", DRAM="DRAM", TRACE="TRACE")
-    vars(ttnn).update(BufferType=kinds, get_memory_view=get_memory_view)
-    return Runtime(ttnn)
-
-
-def test_the_report_says_how_full_it_is_and_what_has_helped() -> None:
-    lines = memory_report(runtime(L1=view(1000, 1500), TRACE=view(0, 0)), ["device"]).splitlines()
-    assert lines[0] == (
-        "L1: 1,000 of 1,500 bytes used in each of 64 banks; the largest free block has 500"
-    )
-    assert all(line.startswith("- ") for line in lines[1:])
-    remedies = "\n".join(lines[1:])
-    for known in ("act_block_h", "DRAM", "skip connections", "bfloat8_b"):
-        assert known in remedies

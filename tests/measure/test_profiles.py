@@ -96,19 +96,3 @@ def test_the_last_rows_of_a_report_are_the_last_iteration(off_ns: float) -> None
 )
 def test_a_report_of_something_else_gives_no_names(report: list[Op]) -> None:
     assert artifact(iteration(40, 20), report=report) == Artifact((time(60), count(2)))
-
-
-def test_a_report_of_several_chips_is_cut_chip_by_chip() -> None:
-    last = [
-        op(MATMUL, 40), op(MATMUL, 50, device=5), op(NORM, 20, device=5), op(NORM, 30),
-    ]  # fmt: skip
-    found = artifact(
-        on_chips(c0=[40, 30], c5=[50, 20]),
-        report=[op(RESHARD, 7, device=5), *last[:1], op(RESHARD, 9, device=9), *last[1:]],
-    )
-    assert replace(found, table=None) == Artifact(
-        (time(70), count(2), time(50, of="_matmul"), time(30, of="_norm")),
-        ops=gated_ops(table(last)),
-    )
-    assert found.table is not None
-    assert [each._replace(number=0) for each in found.table] == last

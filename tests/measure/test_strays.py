@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -69,15 +68,3 @@ def test_modules_that_are_not_of_the_version_under_test(
     ours = apart.other / ".ttnn_perf/passes/1-ab"
     expected = [Stray(name, str(place and place.resolve()))] if stray else []
     assert found(shared, place, name, ours=(ours,)) == expected
-
-
-def test_an_environment_within_the_project_is_no_part_of_it(
-    apart: ComparedVersions, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert not found(
-        apart, apart.other / ".venv/lib/python3.12/site-packages/numpy/core.py", "numpy"
-    )
-    python = apart.other / "env"
-    assert found(apart, python / "lib/python3.12/json/decoder.py", "json.decoder")
-    monkeypatch.setattr(sys, "prefix", str(python))
-    assert not found(apart, python / "lib/python3.12/json/decoder.py", "json.decoder")

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pytest
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.assignment import signposts_of
-from pytest_ttnn_perf.core.finding import RuleOutcome
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import MetricObservation, Observation
 from pytest_ttnn_perf.core.ops import Op, OpTable, Signpost, Unread
 from pytest_ttnn_perf.core.settings import Checklist, Settings
-from pytest_ttnn_perf.machine.processes import Ending
-from pytest_ttnn_perf.plugin.workers import _read_report, profile_with_tracy
+from pytest_ttnn_perf.plugin.workers import _read_report
 from tests.analysis.ops.tables import MATMUL, NORM, RESHARD, op, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 
 TEST = "models/test_llama.py::test_decode"
@@ -67,15 +62,6 @@ def kernel_times(found: dict[str, Observation]) -> dict[str, tuple[float, ...]]:
     return {test: each.metrics["device_kernel_time"].samples for test, each in found.items()}
 
 
-def test_the_checklist_is_asked_of_the_measured_calls_alone() -> None:
-    call = [op(MATMUL, 40), op(RESHARD, 80), op(MATMUL, 40)]
-    content = [op(MATMUL, 900), *measured(TEST, call, call)]
-    found = dict(_read_report(capture(*content), Settings(select=("TTP302", "TTP004"))))[TEST]
-    (resharding,) = found.findings
-    assert (resharding.code, resharding.value) == ("TTP302", 0.5)
-    assert found.outcomes["TTP004"] is RuleOutcome.NOT_APPLICABLE
-
-
 def test_each_window_is_a_sample() -> None:
     calls = [[op(MATMUL, 40), op(NORM, 20)], [op(MATMUL, 42), op(NORM, 20)]]
     found = told(op(RESHARD, 900), *measured(TEST, *calls), op(RESHARD, 900))
@@ -103,42 +89,4 @@ def test_a_call_in_which_an_op_has_no_time_is_no_data_and_another_test_is_none_t
     assert kernel_times(found)["a.py::other"] == (40,)
 
 
-ONE = [op(MATMUL, 5)], [op(MATMUL, 6)]
 BEGIN, END = signposts_of(TEST, run=1, iteration=0)
-
-
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        ([BEGIN, op(MATMUL, 5), "decode", op(NORM, 2), "decode_END", END], (7,)),
-        ([*measured(TEST, *ONE), *measured(TEST, [op(MATMUL, 7)], run=3)], (7,)),
-        (
-            [*measured(TEST, *ONE), signposts_of("b.py::raised", run=2, iteration=0)[0], op()],
-            (5, 6),
-        ),
-    ],
-    ids=["signposts inside", "ran again", "another test's call raised"],
-)
-def test_the_samples_of_a_test(content: list[Op | str], expected: tuple[float, ...]) -> None:
-    assert kernel_times(told(*content))[TEST] == expected
-
-
-@pytest.mark.parametrize(
-    "test",
-    ["a.py::b[1 x 32 x 4096]", "a.py::b[ttnn-perf begin 0.0 x]", "a.py::b[_END]",
-     "my tests/a.py::b", "a.py::test_END_of_sequence", "7"],
-)  # fmt: skip
-def test_a_name_is_taken_as_it_is(test: str) -> None:
-    assert kernel_times(told(*measured(test, *ONE))) == {test: (5, 6)}
-
-
-def test_tracy_that_ends_without_a_report_is_said_and_its_folder_kept(tmp_path: Path) -> None:
-    said: list[str] = []
-    kept: list[bool] = []
-    workers: Any = SimpleNamespace(
-        print_line=said.append, keep=lambda: kept.append(True), next_folder=lambda _: tmp_path,
-        run_batch=lambda *_: Ending(1),
-    )  # fmt: skip
-    assert profile_with_tracy(workers).observations == {}
-    why = f"Tracy ended with exit code 1 without a report; see {tmp_path}"
-    assert (said[1:], kept) == ([f"ttnn-perf: device pass: {why}"], [True])

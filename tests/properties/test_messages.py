@@ -80,16 +80,6 @@ def test_a_message_survives_its_way(document: dict[str, Any]) -> None:
     assert sent({"kind": read.kind, **read.data}) == document
 
 
-@SOME
-@given(DOCUMENTS, st.data())
-def test_a_message_that_lacks_a_field_is_refused(
-    document: dict[str, Any], data: st.DataObject
-) -> None:
-    del document[data.draw(st.sampled_from(sorted(document)))]
-    with pytest.raises(DecodeError, match=r"^the document: expected a message of a worker, found"):
-        message_of(sent(document))
-
-
 @st.composite
 def nearly_right(draw: DrawFn) -> object:
     """Draw a message in which one value is another one."""

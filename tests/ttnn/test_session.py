@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
 from tests.ttnn.mock import CLUSTERS, N150, N300, P150_X8, Cluster, environment
 
 if TYPE_CHECKING:
@@ -153,50 +152,6 @@ def test_a_model_on_a_mesh_has_the_shape_of_the_mesh_in_its_key(tmp_path: Path) 
     assert ran.test["hardware"] == {
         "arch": "wormhole_b0", "board": "n300", "mesh": "1x2", "simulated": True,
     }  # fmt: skip
-
-
-def test_the_report_database_of_a_model_is_stored(tmp_path: Path) -> None:
-    ran = gate(tmp_path, N150, _ON_A_DEVICE)
-
-    assert ran.code == 0, ran.text[-6000:]
-    (database,) = (tmp_path / "home" / ".ttnn_perf").rglob("db.sqlite")
-    ops = [op.name for op in read_report_db(database).operations]
-    assert ops in (
-        ["ttnn.add", "ttnn.matmul"],
-        ["BinaryNgDeviceOperation", "MatmulDeviceOperation"],  # without torch
-    )
-
-
-def test_a_simulated_device_has_no_times(tmp_path: Path) -> None:
-    ran = gate(tmp_path, N150, _ON_A_DEVICE)
-
-    assert "gate on, keys of the devices that tests open, " in ran.text
-    assert ", profiler off (a simulated device has no times)" in ran.text
-
-
-@pytest.mark.parametrize(
-    ("profiler", "why"),
-    [
-        ("realtime", "a simulated device has no times"),
-        ("device", "a simulated device has no times"),
-    ],
-)
-def test_a_profiler_that_cannot_work_here_is_refused_with_the_reason(
-    tmp_path: Path, profiler: str, why: str
-) -> None:
-    ran = gate(tmp_path, N150, _ON_A_DEVICE, f"--ttnn-perf-profiler={profiler}")
-
-    assert ran.code == 4
-    assert f"--ttnn-perf-profiler {profiler}: {why}; use auto, or off" in ran.text
-
-
-def test_without_hardware_the_tests_of_the_host_are_gated(tmp_path: Path) -> None:
-    source = "def test_model(ttnn_perf):\n    ttnn_perf.measure(lambda: None)\n"
-    ran = gate(tmp_path, None, source)
-
-    assert ran.code == 0, ran.text[-6000:]
-    assert "profiler off (no device was found)" in ran.text
-    assert ran.metrics["wall_time"]["source"] == "wall"
 
 
 #: A model whose weights have some columns, in tiles, and which converts what it gives.

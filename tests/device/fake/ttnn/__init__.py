@@ -37,17 +37,6 @@ vars(CONFIG).update(json.loads(os.environ.get("TTNN_CONFIG_OVERRIDES") or "{}"))
 _machine.write(2, f"DEBUG    | ttnn:<module>:45 - Initial ttnn.CONFIG: {CONFIG}\n")
 
 
-class FabricConfig(enum.Enum):
-    DISABLED = 0
-    FABRIC_1D = 1
-    FABRIC_1D_RING = 2
-    FABRIC_2D = 4
-
-
-def set_fabric_config(config: FabricConfig, *_args: object, **_options: object) -> None:
-    _machine.log("info", "Fabric", f"Fabric is {config.name} (fabric.cpp:91)")
-
-
 def begin_trace_capture(mesh_device: MeshDevice, *, cq_id: int | None = None) -> int:
     return _programs.begin_trace(mesh_device)
 

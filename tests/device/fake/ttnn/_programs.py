@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 USUAL = {
     "add": "BinaryNgDeviceOperation",
     "relu": "UnaryDeviceOperation", "matmul": "MatmulDeviceOperation",
-    "linear": "MatmulDeviceOperation", "conv2d": "Conv2dDeviceOperation",
+    "conv2d": "Conv2dDeviceOperation",
     "to_memory_config": "ReshardDeviceOperation",
 }  # fmt: skip
 _USUAL_NS = 1000.0

@@ -176,6 +176,5 @@ def _function(by: str, compute: Callable[..., Any]) -> Callable[..., Tensor]:
 add = _function("add", lambda a, b: a + b)
 relu = _function("relu", lambda a: a.clip(0))
 matmul = _function("matmul", lambda a, b: a @ b)
-linear = _function("linear", lambda a, b, bias=0: a @ b + bias)
 conv2d = _function("conv2d", lambda a, b, bias=0: a @ b + bias)  # of a window of one by one
 to_memory_config = _function("to_memory_config", lambda a: a.copy())

@@ -15,12 +15,3 @@ ClusterType = enum.Enum("ClusterType", _NAMES, start=0)  # type: ignore[misc]
 
 def get_cluster_type() -> ClusterType:
     return ClusterType[_machine.context().script.cluster]
-
-
-def serialize_cluster_descriptor() -> str:
-    context = _machine.context()
-    file = context.folder / "cluster_descriptor.yaml"
-    kinds = {"wormhole_b0": "Wormhole", "blackhole": "Blackhole"}
-    name = kinds.get(context.script.arch, context.script.arch)
-    file.write_text("arch:\n" + "".join(f"  {chip}: {name}\n" for chip in context.chips))
-    return str(file)

@@ -12,7 +12,6 @@ from . import _realtime as realtime
 from .types import (
     Arch,
     CoreCoord,
-    DispatchCoreConfig,
     MeshShape,
 )
 
@@ -26,7 +25,6 @@ DEFAULT_WORKER_L1_SIZE = 0
 
 _ids = count()
 _open: dict[tuple[int, ...], MeshDevice] = {}
-_default: list[MeshDevice | None] = [None]
 
 
 class MeshDevice:
@@ -95,7 +93,6 @@ def open_device(
     l1_small_size: int = DEFAULT_L1_SMALL_SIZE,
     trace_region_size: int = DEFAULT_TRACE_REGION_SIZE,
     num_command_queues: int = 1,
-    dispatch_core_config: DispatchCoreConfig | None = None,
     worker_l1_size: int = DEFAULT_WORKER_L1_SIZE,
 ) -> MeshDevice:
     """Open a chip; one that is open already is returned as it is."""
@@ -107,7 +104,6 @@ def CreateDevice(
     num_command_queues: int = 1,
     l1_small_size: int = DEFAULT_L1_SMALL_SIZE,
     trace_region_size: int = DEFAULT_TRACE_REGION_SIZE,
-    dispatch_core_config: DispatchCoreConfig | None = None,
     *,
     worker_l1_size: int = DEFAULT_WORKER_L1_SIZE,
 ) -> MeshDevice:
@@ -143,14 +139,6 @@ def ReadDeviceProfiler(device: MeshDevice) -> None:
     _profiler.read(device)
 
 
-def SetDefaultDevice(device: MeshDevice | None = None) -> None:
-    _default[0] = device
-
-
-def GetDefaultDevice() -> MeshDevice | None:
-    return _default[0]
-
-
 def GetNumAvailableDevices() -> int:
     return len(_machine.context().chips)
 
@@ -158,10 +146,6 @@ def GetNumAvailableDevices() -> int:
 def GetNumPCIeDevices() -> int:
     context = _machine.context()
     return sum(map(context.is_local, range(len(context.chips))))
-
-
-def GetPCIeDeviceID(device_id: int) -> int:
-    return device_id % max(GetNumPCIeDevices(), 1)
 
 
 def get_arch_name() -> str:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from . import _machine
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -17,30 +15,6 @@ class Arch(enum.Enum):
     WORMHOLE_B0 = 2
     BLACKHOLE = 3
     QUASAR = 4
-
-
-class DispatchCoreType(enum.Enum):
-    WORKER = 0
-    ETH = 1
-
-
-class DispatchCoreAxis(enum.Enum):
-    ROW = 0
-    COL = 1
-
-
-@dataclass(frozen=True, slots=True)
-class DispatchCoreConfig:
-    type: DispatchCoreType | None = None
-    axis: DispatchCoreAxis | None = None
-    fabric_tensix_config: object = None
-
-    def __post_init__(self) -> None:
-        # The defaults are those of the hardware, so even this asks for it.
-        arch = _machine.context().script.arch
-        usual = DispatchCoreAxis.COL if arch == "blackhole" else DispatchCoreAxis.ROW
-        object.__setattr__(self, "type", self.type or DispatchCoreType.WORKER)
-        object.__setattr__(self, "axis", self.axis or usual)
 
 
 class MeshShape:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..device import MeshDevice
-    from ..types import DispatchCoreConfig
 
 
 def get_num_devices() -> int:
@@ -24,20 +23,11 @@ def get_device_ids() -> list[int]:
     return list(range(get_num_devices()))
 
 
-def get_num_pcie_devices() -> int:
-    return device.GetNumPCIeDevices()
-
-
-def get_pcie_device_ids() -> list[int]:
-    return list(range(get_num_pcie_devices()))
-
-
 def open_mesh_device(
     mesh_shape: MeshShape | None = None,
     l1_small_size: int = device.DEFAULT_L1_SMALL_SIZE,
     trace_region_size: int = device.DEFAULT_TRACE_REGION_SIZE,
     num_command_queues: int = 1,
-    dispatch_core_config: DispatchCoreConfig | None = None,
     offset: Sequence[int] | None = None,
     physical_device_ids: Sequence[int] = (),
     worker_l1_size: int = device.DEFAULT_WORKER_L1_SIZE,
