@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.mcp.stand_in import LARGE
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
@@ -70,17 +68,16 @@ def test_listing_calls_and_errors(tmp_path: Path, mode: str) -> None:
                 tool.name for tool in listed.tools
             }
             found = await client.call_tool("explain", {"what": "failed"})
-            assert found.structured_content["answer"] == {"failed": True}
-            assert json.loads(text_of(found)) == found.structured_content
+            assert json.loads(text_of(found))["answer"] == {"failed": True}
             large = await client.call_tool("explain", {"what": "large"})
             assert len(text_of(large)) < 8192
-            assert json.loads(text_of(large))["answer"]["verdict"] == LARGE["verdict"]
+            assert json.loads(text_of(large))["answer"].startswith('{"verdict":"KEEP"')
             wrong = await client.call_tool("explain", {"what": "wrong"})
             assert wrong.is_error
             assert text_of(wrong) == "ttnn-perf: no rule is called 'wrong'"
             with pytest.raises(MCPError, match="expected a tool of status, doctor"):
                 await client.call_tool("rm", {})
-            with pytest.raises(MCPError, match="expected one of initialize"):
+            with pytest.raises(MCPError, match="no method"):
                 await client.list_resources()
 
     run(story)
