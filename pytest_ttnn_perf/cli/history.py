@@ -52,9 +52,8 @@ from pytest_ttnn_perf.history.page import (
     page_of,
     with_captures,
     with_own_runs,
-    write_page,
-    write_traces,
 )
+from pytest_ttnn_perf.history.page_html import page_html
 from pytest_ttnn_perf.history.runs import (
     RecordFile,
     RunHistory,
@@ -407,8 +406,6 @@ def add_report(parser: argparse.ArgumentParser) -> None:
         nargs="*")  # fmt: skip
     add("-o --output PATH", "where to write it (default: report.html)",
         type=Path, default=Path("report.html"))  # fmt: skip
-    add("--trace FOLDER", "write a Chrome trace of each capture into FOLDER too, for Perfetto",
-        type=Path)  # fmt: skip
     add_baselines(parser)
     _add_runs(parser)
     # What files are is found out; of a capture, all regions are shown.
@@ -439,20 +436,10 @@ def run_report(options: argparse.Namespace) -> Result:
         captures = [found for _, found in looked_at]
         if not captures and not records:
             return complaining(Result(""), errors)
-    source = _source(records, captures, settings, options)
-    lines = []
-    if options.trace is not None:
-        if not source.tables:
-            message = "--trace: no capture of these tests is here; name one, such as an ops CSV"
-            raise UsageError(message)
-        files, links = write_traces(source.tables, options.trace, page_file)
-        source = replace(source, traces=links)
-        lines = [f"wrote {file}" for file in files]
-        lines.append("traces open at https://ui.perfetto.dev")
-    page = page_of(source)
-    write_page(page, page_file)
-    text = "".join(f"{line}\n" for line in (f"wrote {page_file}: {page['headline']}", *lines))
-    return complaining(Result(inert_lines(text)), errors)
+    page = page_of(_source(records, captures, settings, options))
+    write_text(page_file, page_html(page))
+    text = inert_lines(f"wrote {page_file}: {page['headline']}") + "\n"
+    return complaining(Result(text), errors)
 
 
 def _records_and_captures(words: Sequence[str], settings: Settings) -> tuple[list[Path], list[str]]:

@@ -7,12 +7,9 @@ say what a run did to the baseline. ``worst`` sorts tests, 0 is the worst.
 
 from __future__ import annotations
 
-import os
-import re
 from collections import Counter, defaultdict
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,7 +18,7 @@ from pytest_ttnn_perf.analysis.ops.align import attribute_regions
 from pytest_ttnn_perf.analysis.ops.names import op_and_function, op_name
 from pytest_ttnn_perf.analysis.ops.regions import middle_steps, once_per_table, regions_of
 from pytest_ttnn_perf.analysis.ops.roofline import Bound, board_of_arch, group_rooflines
-from pytest_ttnn_perf.analysis.ops.timeline import Alignment, Clock, timeline_of, write_trace
+from pytest_ttnn_perf.analysis.ops.timeline import Alignment, Clock, timeline_of
 from pytest_ttnn_perf.analysis.readers.detect import OP_TABLES, kind_of, op_table_of
 from pytest_ttnn_perf.analysis.readers.device_csv import gated_ops
 from pytest_ttnn_perf.analysis.show.attribution import waterfall_of
@@ -97,15 +94,14 @@ _COMMIT: Final = 12
 class PageSource(Struct, frozen=True):
     """A run as reported, with related captures and runs.
 
-    By the ids of tests, ``tables`` are captures, and ``traces`` links to traces. ``headline`` and
-    ``notes`` stand for, and beside, those of the run.
+    ``tables`` are captures, by the ids of tests. ``headline`` and ``notes`` stand for, and beside,
+    those of the run.
     """
 
     report: CiReport
     store: BaselineStore
     history: RunHistory = RunHistory(())
     tables: Mapping[str, OpTable] = {}
-    traces: Mapping[str, str] = {}
     headline: str | None = None
     notes: tuple[str, ...] = ()
 
@@ -124,12 +120,9 @@ def write_page_of_run(result: RunResult) -> Path:
         history = RunHistory((), notes=(str(error),))
     history = with_own_runs(history, own, project)
     source = PageSource(report, result.store, history)
-    write_page(page_of(with_captures(source, result.context.cwd)), settings.html)
+    page = page_of(with_captures(source, result.context.cwd))
+    write_text(settings.html, page_html(page))
     return settings.html
-
-
-def write_page(page: Part, file: Path) -> None:
-    write_text(file, page_html(page))
 
 
 def with_own_runs(history: RunHistory, own: Sequence[Path], folder: Path) -> RunHistory:
@@ -220,17 +213,14 @@ def _tests(source: PageSource, earlier: EarlierRuns) -> tuple[list[Part], list[s
     found: list[tuple[float, Part]] = []
     notes: dict[str, None] = {}
     for judged in report.tests:
-        test, table = judged.observation.test, tables.get(judged.observation.test)
+        table = tables.get(judged.observation.test)
         waterfalls, problem = _waterfalls(source, judged)
         timelines, clocks = timelines_of(table, most=spans) if table is not None else ((), ())
-        known = tuple(_regions(source, judged, table, ops))
-        names = {region["name"] for region in known}
         page = {
             **_test(report, judged, earlier),
             "waterfalls": waterfalls,
-            "regions": known,
-            "timelines": [t for t in timelines if t["region"] in names],
-            "trace": source.traces.get(test, ""),
+            "regions": [*_regions(source, judged, table, ops)],
+            "timelines": timelines,
         }
         notes |= dict.fromkeys([*clocks, *problem])
         worse = round(max((v.change or 0.0 for v in judged.verdicts), default=0.0), 3)
@@ -430,8 +420,8 @@ def _waterfalls(
 
 # Earlier runs: the history of each metric, and trends.
 
-#: So many tests are named of one change.
-_MOST_TESTS: Final = 50
+#: Of so many tests of one change it is said what their ops did.
+_MOST_BY_OP: Final = 50
 
 
 class EarlierRuns:
@@ -493,21 +483,18 @@ def _history(series: Series, changes: Sequence[SeriesChange]) -> Part:
 
 def _trend(group: Sequence[SeriesChange]) -> Part:
     first = group[0]
-    tests = list(dict.fromkeys(one.series.test for one in group))
     detail = [*changed_as_well(first)]
     detail += [
         f"{one.series.test} by op: {one.by_op}"
-        for one in group[:_MOST_TESTS]
+        for one in group[:_MOST_BY_OP]
         if one.by_op is not None
     ]
-    if len(tests) > _MOST_TESTS:
-        detail.append(f"and {len(tests) - _MOST_TESTS} more tests; ttnn-perf trends lists all")
     return {
         "title": headline(first),
         "detail": detail,
         "worse": any(one.direction == "worse" for one in group),
         "kind": first.kind.value,
-        "tests": tests[:_MOST_TESTS],
+        "tests": list(dict.fromkeys(one.series.test for one in group)),
         "command": next((one.command for one in group if one.command), ""),
     }
 
@@ -552,7 +539,6 @@ def regions_of_groups(
                 "time_us": _us(sum(group.total_ns for group in groups)),
                 "ops": list(_page_ops(groups, arch, most=most)),
                 "roof": roof,
-                "bottleneck": "",
             }
 
 
@@ -688,27 +674,21 @@ def with_captures(source: PageSource, folder: Path, given: Sequence[OpTable] = (
     Tests that failed come first: not all files are read.
     """
     report = source.report
-    read: dict[Path, OpTable | None] = {}
+    having = [
+        j for j in report.tests if j.observation.ops and j.observation.ops.kernel_time != CALLS
+    ]
+    having.sort(key=lambda judged: not report.failed(judged))
+    files = [folder / name for judged in having for name in judged.observation.attached]
+    read = {file: _table_of(file) for file in list(dict.fromkeys(files))[:_MOST_FILES]}
     tables: dict[str, OpTable] = {}
-    skipped = 0
-    for judged in sorted(report.tests, key=lambda each: not report.failed(each)):
-        observation, ops = judged.observation, judged.observation.ops
-        if ops is None or ops.kernel_time == CALLS:
-            continue
-        candidates = list(given)
-        for file in (folder / name for name in observation.attached):
-            if file not in read and len(read) >= _MOST_FILES:
-                skipped += 1
-                break
-            if file not in read:
-                read[file] = _table_of(file)
-            candidates += filter(None, [read[file]])
-        found = next((table for table in candidates if is_of(ops, table)), None)
-        tables |= {observation.test: found} if found is not None else {}
+    for judged in having:
+        ops, own = judged.observation.ops, (folder / name for name in judged.observation.attached)
+        candidates = (*given, *filter(None, map(read.get, own)))
+        found = next((table for table in candidates if ops and is_of(ops, table)), None)
+        tables |= {judged.observation.test: found} if found is not None else {}
     notes = source.notes
-    if skipped:
-        left = f"captures of {skipped} tests were not read, as there are too many"
-        notes = (*notes, f"timelines: {left}")
+    if len(read) < len(set(files)):
+        notes = (*notes, f"timelines: only {len(read)} captures were read, as there are too many")
     return replace(source, tables={**tables, **source.tables}, notes=notes)
 
 
@@ -729,23 +709,3 @@ def is_of(ops: OpGroups, table: OpTable) -> bool:
         return Counter((group.signature.op, group.count, group.total_ns) for group in ops.groups)
 
     return all(times(ops.of(region)) == times(whole.of(region)) for region in ops.regions)
-
-
-def write_traces(
-    tables: Mapping[str, OpTable], folder: Path, page: Path
-) -> tuple[list[Path], dict[str, str]]:
-    """Write one trace per test; return files and links from the page."""
-    place = os.path.relpath(folder, page.parent).replace(os.sep, "/")
-    names: dict[str, str] = {}
-    for test, table in tables.items():
-        # Of a capture, which is no test, the name of its file says enough.
-        own = test if "::" in test else test.rpartition("/")[2]
-        stem = re.sub(r"[^\w.\-]+", "_", own, flags=re.ASCII).strip("._")[-100:] or "test"
-        name, number = f"{stem}.trace.json", 1
-        while name in names.values():
-            number += 1
-            name = f"{stem}_{number}.trace.json"
-        names[test] = name
-        write_trace(table, folder / name, name=test)
-    links = {test: quote(f"{place}/{name}") for test, name in names.items()}
-    return [folder / name for name in names.values()], links

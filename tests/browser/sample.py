@@ -100,7 +100,7 @@ def _test(id_: str, outcome: str, worst: int, **members: object) -> Part:
             "timelines",
         )
     }
-    texts = dict.fromkeys(("summary", "by_op", "trace"), "")
+    texts = dict.fromkeys(("summary", "by_op"), "")
     return {"id": id_, "outcome": outcome, "failed": False, "worst": worst, "key": "n300", **empty,
             **texts, **members}  # fmt: skip
 
@@ -181,7 +181,6 @@ def _regressed() -> Part:
         waterfalls=[_waterfall()],
         regions=[_region()],
         timelines=[_timeline()],
-        trace="trace.json",
     )  # fmt: skip
 
 
@@ -251,7 +250,7 @@ def _others() -> list[Part]:
         _test(f"{file}::test_crash", "NO_DATA", 1, failed=True, metrics=[none], summary=ended),
         _test(f"{file}::test_new", "NO_BASELINE", 5, metrics=[new]),
         _test(f"{file}::test_steady", "WITHIN", 7, key="n150", metrics=[steady, ops]),
-        _test(f"{file}::test_steady", "WITHIN", 7, metrics=[steady]),
+        _test(f"{file}::test_stable", "WITHIN", 7, metrics=[steady]),
         _test(f"{file}::test_empty", "skipped", 8, key="n150"),
     ]
 
@@ -260,7 +259,7 @@ def _hostile(id_: str) -> Part:
     metric = {**_metric("wall_time", 3e6, random.Random(4)), "sentence": id_}
     finding = _finding("TTP999", id_, 1.0, evidence=id_)
     return _test(id_, "WITHIN", 7, summary=id_, commands=[f"echo '{id_}'"], setting=[(id_, id_)],
-                 metrics=[metric], findings=[finding], trace="javascript:alert(1)")  # fmt: skip
+                 metrics=[metric], findings=[finding])  # fmt: skip
 
 
 def _finding(

@@ -79,14 +79,9 @@ def test_a_link_restores_what_was_looked_at_and_the_back_button_goes_back(reader
     assert len(ids(reader.open(address="#test=gone&sort=nonsense&outcome="))) == 12
 
 
-def test_of_a_thousand_tests_the_first_are_shown_and_all_on_demand(
-    reader: Reader, files: Path
-) -> None:
+def test_a_thousand_tests_are_in_the_table(reader: Reader, files: Path) -> None:
     assert (files / "large.html").stat().st_size <= 6_000_000
-    page = reader.open("large")
-    assert page.locator(ROWS).count() == 200
-    page.get_by_role("button", name="Show all 1,000 tests").click()
-    wait_until(page, "document.querySelectorAll('tr[data-place]').length === 1000")
+    assert reader.open("large").locator(ROWS).count() == 1000
 
 
 def test_hostile_texts_are_texts(reader: Reader) -> None:
@@ -131,14 +126,13 @@ def test_a_timeline_is_zoomed_and_moved(reader: Reader) -> None:
         return found
 
     whole = ticks()
-    plot.focus()
     for _ in range(4):
-        page.keyboard.press("+")
+        page.get_by_label("Zoom in").click()
     near = ticks()
     assert near != whole
-    page.keyboard.press("ArrowRight")
+    page.get_by_label("Later").click()
     assert ticks() != near
-    page.keyboard.press("0")
+    page.get_by_label("Show all").click()
     assert ticks() == whole
 
 
@@ -155,8 +149,3 @@ def test_the_parts_of_a_change_add_up(reader: Reader) -> None:
         assert near == pytest.approx(level, abs=0.01)
         level = end if near == start else start
     assert level == pytest.approx(boxes[-1][1], abs=0.01)
-
-
-def test_a_trace_is_linked(reader: Reader) -> None:
-    trace = reader.open(test=REGRESSED).get_by_role("link", name="Trace: trace.json")
-    assert trace.get_attribute("href") == "./trace.json"

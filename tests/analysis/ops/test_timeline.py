@@ -1,14 +1,8 @@
-"""When ops ran: by cycles, by gaps, and with devices side by side; and as trace events."""
+"""When ops ran: by cycles, by gaps, and with devices side by side."""
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
-from typing import TYPE_CHECKING, Any
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.regions import (
@@ -21,19 +15,14 @@ from pytest_ttnn_perf.analysis.ops.timeline import (
     Alignment,
     Clock,
     timeline_of,
-    trace_events,
-    write_trace,
 )
 from pytest_ttnn_perf.analysis.readers.device_csv import gated_ops
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
-from pytest_ttnn_perf.core.ops import HOST, OpTable, Signature, Signpost
+from pytest_ttnn_perf.core.ops import HOST, OpTable, Signature
 from pytest_ttnn_perf.history.page import regions_of_groups, timelines_of
 from tests.analysis.ops.tables import MATMUL, NORM, op, table
 from tests.harness.captures import VARIETY
 from tests.harness.corpus import corpus
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GATHER = Signature("AllGatherDeviceOperation", NORM.inputs, NORM.outputs)
 
@@ -95,67 +84,9 @@ def test_without_collectives_they_begin_together_and_that_is_said() -> None:
     ]
 
 
-def check_format(events: list[dict[str, Any]]) -> None:
-    """Hold events to the rules of the format, and slices of a thread to those of a stack."""
-    named: set[tuple[str, int, int]] = set()
-    slices: defaultdict[tuple[int, int], list[tuple[float, float]]] = defaultdict(list)
-    for event in events:
-        assert {"name", "ph", "pid", "tid"} <= event.keys()
-        assert type(event["pid"]) is int
-        assert event["pid"] > 0
-        if event["ph"] == "M":
-            assert event["name"] in {"process_name", "thread_name"}
-            named.add((event["name"], event["pid"], event["tid"]))
-            continue
-        assert event["ts"] >= 0
-        assert ("thread_name", event["pid"], event["tid"]) in named
-        if event["ph"] == "X":
-            assert event["dur"] >= 0
-            slices[event["pid"], event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
-        else:
-            assert (event["ph"], event["s"]) == ("i", "p")
-    for spans in slices.values():
-        open_ends: list[float] = []
-        for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
-            while open_ends and open_ends[-1] <= start + 1e-5:
-                open_ends.pop()
-            assert not open_ends or end <= open_ends[-1] + 1e-5, "slices of a thread overlap"
-            open_ends.append(end)
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from([MATMUL, NORM, GATHER]),
-            st.sampled_from([0, 1, HOST]),
-            st.integers(0, 10**15),
-            st.floats(0, 1e7),
-        ),
-        min_size=1,
-        max_size=30,
-    ),
-    st.sampled_from([None, 1000.0, 1350.0]),
-)
-def test_any_table_is_a_valid_trace(
-    rows: list[tuple[Signature, int, int, float]], mhz: float | None
-) -> None:
-    rows = [(what, dev, at, 0.0 if dev == HOST else ns) for what, dev, at, ns in rows]
-    ops = replace(timed(*rows, mhz=mhz), signposts=(Signpost("a\nb", len(rows)),))
-    events: Any = list(trace_events(ops, timeline_of(ops, rows_by_device(ops, range(len(ops))))))
-    check_format(events)
-    kernels = [e for e in events if e["ph"] == "X" and "number" in e["args"]]
-    assert len(kernels) + sum(e.get("tid") == 2 and e["ph"] == "i" for e in events) == len(rows)
-    total = sum(ns for _, _, _, ns in rows)
-    assert sum(e["dur"] for e in kernels) == pytest.approx(total / 1000, abs=1e-4)
-
-
 @pytest.mark.parametrize("name", VARIETY)
-def test_real_captures(name: str, tmp_path: Path) -> None:
+def test_real_captures(name: str) -> None:
     ops = read_ops_csv(corpus(name))
-    write_trace(ops, tmp_path / "trace.json", name=name)
-    document = json.loads((tmp_path / "trace.json").read_text())
-    check_format(document["traceEvents"])
-
     drawn, _ = timelines_of(ops, most=100_000)
     groups = gated_ops(ops)
     assert groups is not None

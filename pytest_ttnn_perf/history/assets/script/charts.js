@@ -237,7 +237,7 @@ function explorer(plot) {
 const MARKS = { accepted: "baseline accepted", stored: "baseline stored" };
 
 function historyChart(metric) {
-  const points = pointsOf(metric.history).filter((point) => point.value !== null);
+  const points = pointsOf(metric.history);
   if (points.length < 2) return null;
   const last = points.at(-1);
   const { figure } = chart({
@@ -286,7 +286,7 @@ function paintHistory(metric, points, width) {
       allowedBand(metric, box, at),
       levelLines(levels, box, at),
       points.map((point, place) => (point.mark ? acceptLine(point, x(place), box) : null)),
-      changeLines(metric, points, x, box),
+      changeLines(metric, x, box),
       draw("polyline", { class: "line", points: line }),
       points.map((point, place) => dot(x(place), at(point.value), toneOf(point.outcome), points.length > 80 ? 2.5 : 3.5)),
     ],
@@ -321,11 +321,10 @@ function acceptLine(point, x, box) {
 }
 
 // A line between the two runs of a change; its size above, where it touches no other.
-function changeLines(metric, points, x, box) {
+function changeLines(metric, x, box) {
   let end = 90;  // the unit stands before it
   return metric.history.changes.map((change) => {
-    const [from, to] = placesOf(change, points);
-    const at = x((from + to) / 2);
+    const at = x((change.before + change.after) / 2);
     const text = signedPercent(change.change);
     const half = textWidth(text) / 2;
     const line = draw("line", { class: "change", x1: at, x2: at, y1: box.top - 8, y2: box.bottom });
@@ -335,16 +334,9 @@ function changeLines(metric, points, x, box) {
   });
 }
 
-// Where a change is among the points that are drawn.
-function placesOf(change, points) {
-  const after = points.findIndex((point) => point.place >= change.after);
-  const to = after < 0 ? points.length - 1 : after;
-  return [Math.max(0, to - 1), to];
-}
-
 function pointLines(metric, points, place) {
   const point = points[place];
-  const change = metric.history.changes.find((one) => placesOf(one, points)[1] === place);
+  const change = metric.history.changes.find((one) => one.after === place);
   return [
     [amount(metric, point.value), point.outcome].filter(Boolean).join("  "),
     ...runLines(point.run),
@@ -355,13 +347,10 @@ function pointLines(metric, points, place) {
 
 // The same in words: which runs a change is between, its cause, what finds the commit.
 function historyChanges(metric, points) {
-  const told = metric.history.changes.map((change) => {
-    const [from, to] = placesOf(change, points);
-    return make("li", null,
-      make("b", { class: change.worse ? "bad" : "better" }, signedPercent(change.change)),
-      ` between ${shortCommit(points[from].run.commit)} and ${shortCommit(points[to].run.commit)}: ${change.cause}`,
-      change.command ? command(change.command) : null);
-  });
+  const told = metric.history.changes.map((change) => make("li", null,
+    make("b", { class: change.worse ? "bad" : "better" }, signedPercent(change.change)),
+    ` between ${shortCommit(points[change.before].run.commit)} and ${shortCommit(points[change.after].run.commit)}: ${change.cause}`,
+    change.command ? command(change.command) : null));
   return told.length ? make("ul", { class: "changes" }, told) : null;
 }
 
@@ -378,7 +367,7 @@ function historyNumbers(metric, points) {
 
 // The small one in a row of the table: the line, the limit, and the last point in its colour.
 function sparkline(metric, tone) {
-  const values = metric.history.values.filter((value) => value !== null);
+  const { values } = metric.history;
   if (values.length < 2) return null;
   const bounds = [...values, ...(metric.limit === null ? [] : [metric.limit])];
   const x = linear([0, values.length - 1], [2, 116]);
@@ -394,8 +383,8 @@ function sparkline(metric, tone) {
 const DOT = 3;
 
 function samplesChart(metric) {
-  const strips = [["this run", metric.samples], ...metric.confirmations.map((samples, place) => [`confirmation ${place + 1}`, samples])]
-    .map(([name, samples]) => ({ name, samples: samples.filter((sample) => sample !== null) }))
+  const strips = [metric.samples, ...metric.confirmations]
+    .map((samples, place) => ({ name: place ? `confirmation ${place}` : "this run", samples }))
     .filter(({ samples }) => samples.length);
   if (strips.every(({ samples }) => samples.length < 2)) return null;
   const { figure } = chart({
@@ -750,8 +739,8 @@ function timelineChart(timeline) {
     legend: [...kinds.map(([, [name, kind]]) => [name, swatch(kind)]), ["gap", draw("rect", { class: "ghost", x: 2, y: 0.5, width: 12, height: 9 })]],
     paint: (width) => paintTimeline(timeline, levels, view, width),
     after: [buttons, make("p", { class: "hint" }, [timeline.shortened,
-      "Click it, then: wheel or + and − zoom, drag or ← and → move, 0 shows all."].filter(Boolean).join(" ")),
-      opened("Numbers", () => laneListing(timeline, end))],
+      "Click it, then: the wheel zooms, dragging moves."].filter(Boolean).join(" ")),
+      opened("Numbers", () => make("ul", null, timeline.lanes.map((lane) => make("li", null, laneInWords(lane, end)))))],
   });
   made.plot.classList.add("pans");
   made.plot.setAttribute("tabindex", "0");
@@ -846,17 +835,11 @@ function laneTimes(lane, end) {
 
 function laneInWords(lane, end) {
   const times = laneTimes(lane, end);
-  return `${lane.device}: kernels ${percent(times.k / end)}, waits ${percent(times.w / end)}, gaps ${percent(times.gaps / end)}`;
+  const told = (name, time) => `${name} ${microseconds(time)} (${percent(time / end)})`;
+  return `${lane.device}: ${told("kernels", times.k)}, ${told("waits", times.w)}, ${told("gaps", times.gaps)}`;
 }
 
-function laneListing(timeline, end) {
-  const rows = timeline.lanes.map((lane) => ({ lane, times: laneTimes(lane, end) }));
-  const column = (name, kind) => [name, ({ times }) => `${microseconds(times[kind])} (${percent(times[kind] / end)})`, "number"];
-  return listing([["Device", ({ lane }) => lane.device], column("Kernels", "k"), column("Waits", "w"), column("Gaps", "gaps"),
-    ["Spans", ({ lane }) => String(lane.starts_us.length), "number"]], rows);
-}
-
-// Zoom and move by wheel, drag, keys and buttons. The wheel is the page's until the chart is used.
+// Zoom and move by wheel, drag and buttons. The wheel is the page's until the chart is used.
 function moveByHand({ plot, repaint }, view, buttons) {
   const show = (from, to) => {
     const span = Math.min(view.end, Math.max(view.end / 5000, to - from));
@@ -870,9 +853,6 @@ function moveByHand({ plot, repaint }, view, buttons) {
     show(middle - span * factor * at, middle + span * factor * (1 - at));
   };
   const move = (part) => show(view.from + (view.to - view.from) * part, view.to + (view.to - view.from) * part);
-  const all = () => show(0, view.end);
-  const actions = { "+": () => zoom(0.6), "=": () => zoom(0.6), "-": () => zoom(1 / 0.6), "0": all,
-    ArrowLeft: () => move(-0.15), ArrowRight: () => move(0.15) };
 
   plot.addEventListener("wheel", (event) => {
     if (document.activeElement !== plot && !event.ctrlKey && !event.metaKey) return;
@@ -880,12 +860,6 @@ function moveByHand({ plot, repaint }, view, buttons) {
     const box = plot.getBoundingClientRect();
     zoom(event.deltaY > 0 ? 1.25 : 0.8, (event.clientX - box.left) / box.width);
   }, { passive: false });
-  plot.addEventListener("keydown", (event) => {
-    if (!actions[event.key] || event.ctrlKey || event.metaKey) return;
-    event.preventDefault();
-    event.stopImmediatePropagation();
-    actions[event.key]();
-  }, { capture: true });
   let dragged = null;
   plot.addEventListener("pointerdown", (event) => {
     dragged = event.clientX;
@@ -899,6 +873,6 @@ function moveByHand({ plot, repaint }, view, buttons) {
   });
   for (const kind of ["pointerup", "pointercancel"]) plot.addEventListener(kind, () => (dragged = null));
   const button = (text, name, action) => make("button", { type: "button", "aria-label": name, onclick: action }, text);
-  buttons.append(button("−", "Zoom out", actions["-"]), button("+", "Zoom in", actions["+"]), button("←", "Earlier", actions.ArrowLeft),
-    button("→", "Later", actions.ArrowRight), button("All", "Show all", all));
+  buttons.append(button("−", "Zoom out", () => zoom(1 / 0.6)), button("+", "Zoom in", () => zoom(0.6)),
+    button("←", "Earlier", () => move(-0.15)), button("→", "Later", () => move(0.15)), button("All", "Show all", () => show(0, view.end)));
 }

@@ -7,18 +7,9 @@ const mainMetric = (test) => (test.main === null ? null : test.metrics[test.main
 
 // A history, run after run.
 const pointsOf = ({ runs, values, outcomes, marks }) =>
-  values.map((value, place) => ({ place, value, run: page.runs[runs[place]], outcome: outcomes[place], mark: marks[place] }));
+  values.map((value, place) => ({ value, run: page.runs[runs[place]], outcome: outcomes[place], mark: marks[place] }));
 
-// What a link calls each test: its id, and more where several have the same.
-const names = new Map();
-const byName = new Map();
-for (const test of page.tests) {
-  let name = test.id;
-  if (byName.has(name)) name = `${test.id} @ ${test.key}`;
-  for (let again = 2; byName.has(name); again += 1) name = `${test.id} @ ${test.key} #${again}`;
-  byName.set(name, test);
-  names.set(test, name);
-}
+const byId = new Map(page.tests.map((test) => [test.id, test]));
 
 // Numbers and names as people read them.
 
@@ -130,11 +121,7 @@ function opened(summary, content) {
   return details;
 }
 
-const section = (title, ...content) => sectionOf("", title, ...content);
-
-function sectionOf(kind, title, ...content) {
-  return make("section", { class: kind }, make("h2", null, title), ...content);
-}
+const section = (title, ...content) => make("section", null, make("h2", null, title), ...content);
 
 // What a reader looks at is in the address: it can be sent to others, and the back button works.
 

@@ -4,8 +4,7 @@ const STATES = ["found", "waived", "not measured"];
 
 function findingsSection(test) {
   if (!test.findings.length) return null;
-  const saving = (finding) => finding.saving_us ?? -1;
-  const found = test.findings.filter((finding) => finding.state === "found").sort((one, other) => other.fails - one.fails || saving(other) - saving(one));
+  const found = test.findings.filter((finding) => finding.state === "found").sort((one, other) => other.fails - one.fails);
   const others = STATES.slice(1).map((state) => {
     const those = test.findings.filter((finding) => finding.state === state);
     return those.length ? opened(`${those.length} ${state}`, () => make("ul", { class: "stack" }, those.map(findingItem))) : null;
@@ -46,23 +45,16 @@ function attentionSection() {
 function failureItem(test) {
   return make("li", { class: "panel" },
     make("div", { class: "line" }, badge(test.outcome, "bad"),
-      make("a", { class: "id", href: addressOf({ test: names.get(test) }) }, make("bdi", null, test.id)),
+      make("a", { class: "id", href: addressOf({ test: test.id }) }, make("bdi", null, test.id)),
       make("span", { class: "quiet" }, test.key)),
-    make("p", { class: "sentence" }, whatHappened(test)),
+    make("p", { class: "sentence" }, test.summary),
     test.by_op ? make("p", { class: "sentence quiet" }, test.by_op) : null,
     test.commands.map(command));
 }
 
-// The summary of a test, or else what its metrics say that are not as before.
-function whatHappened(test) {
-  if (test.summary) return test.summary;
-  return test.metrics.filter((metric) => metric.gated && metric.sentence && toneOf(metric.outcome) !== "good").map((metric) => metric.sentence).join("\n");
-}
+// The table of tests.
 
-// The table of tests: the first rows, and all of them when a reader asks.
-
-const FIRST_ROWS = 200;
-const tableView = { rows: [], body: null, all: false };
+const tableView = { rows: [], body: null };
 
 // Columns that sort: what comes first has the least of these.
 const SORTS = {
@@ -73,13 +65,7 @@ const SORTS = {
   saving: (test) => -largestSaving(test),
 };
 
-const searched = new Map();
-function searchText(test) {
-  if (!searched.has(test)) {
-    searched.set(test, [test.id, test.key, test.outcome, test.summary, ...test.setting.flat()].join("\n").toLowerCase());
-  }
-  return searched.get(test);
-}
+const searchText = (test) => [test.id, test.key, test.outcome, test.summary, ...test.setting.flat()].join("\n").toLowerCase();
 
 function chosenTests() {
   const words = state.search.toLowerCase().split(/\s+/).filter(Boolean);
@@ -107,7 +93,7 @@ function testTable() {
   const table = make("table", { class: "tests", role: "table", "aria-label": "Tests" }, make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, tableHeads())), tableView.body);
   tableView.body.addEventListener("click", (event) => {
     const row = event.target.closest("tr[data-place]");
-    if (row && !event.target.closest("a")) go({ test: names.get(tableView.rows[row.dataset.place]) });
+    if (row && !event.target.closest("a")) go({ test: tableView.rows[row.dataset.place].id });
   });
   return table;
 }
@@ -118,10 +104,9 @@ function tableHeads() {
     const on = column === sorts;
     const sort = sorts ? { "aria-sort": on ? (reverse ? "descending" : "ascending") : "none" } : {};
     const next = on && !reverse ? `-${sorts}` : sorts;
-    const inside = sorts
-      ? make("button", { type: "button", "data-sort": sorts, onclick: () => go({ sort: next === "outcome" ? "" : next }) }, text, on ? (reverse ? " ↑" : " ↓") : "")
-      : make("button", { type: "button", disabled: true }, text);
-    return make("th", { class: `${kind} ${more}`, scope: "col", role: "columnheader", ...sort }, inside);
+    const choose = { "data-sort": sorts, disabled: !sorts, onclick: () => go({ sort: next === "outcome" ? "" : next }) };
+    const button = make("button", { type: "button", ...choose }, text, on ? (reverse ? " ↑" : " ↓") : "");
+    return make("th", { class: `${kind} ${more}`, scope: "col", role: "columnheader", ...sort }, button);
   };
   return [head("outcome", "Outcome", "outcome"), head("test", "Test", "test"), head("metric", "Metric", "metric"), head("value", "Value", "", "number"),
     head("change", "To baseline", "change", "number"), head("trend", "History", ""), head("saving", "Could save", "saving", "number")];
@@ -133,22 +118,9 @@ function refreshTable() {
   const focused = document.activeElement?.dataset?.sort;
   head.replaceChildren(...tableHeads());
   if (focused) head.querySelector(`[data-sort="${focused}"]`)?.focus();
-  drawRows();
-}
-
-function drawRows() {
-  const { rows, body, all } = tableView;
-  const shown = all ? rows : rows.slice(0, FIRST_ROWS);
-  body.replaceChildren(...shown.map(testRow));
-  if (!rows.length) body.append(spanningRow("No test is like this. ", make("a", { href: addressOf({ ...EMPTY }) || "#" }, "Show all")));
-  if (rows.length > shown.length) body.append(spanningRow(make("button", { type: "button", onclick: showAllRows }, `Show all ${counted(rows.length, "test")}`)));
-}
-
-const spanningRow = (...content) => make("tr", { class: "space" }, make("td", { colspan: 7, class: "empty quiet" }, content));
-
-function showAllRows() {
-  tableView.all = true;
-  drawRows();
+  const nothing = () => make("tr", { class: "space" }, make("td", { colspan: 7, class: "empty quiet" },
+    "No test is like this. ", make("a", { href: addressOf({ ...EMPTY }) || "#" }, "Show all")));
+  tableView.body.replaceChildren(...(tableView.rows.length ? tableView.rows.map(testRow) : [nothing()]));
 }
 
 // An id as its folder and file, and the test in it; that of a capture as its folder and file.
@@ -165,7 +137,7 @@ function testRow(test, place) {
   const cell = (kind, ...content) => make("td", { class: kind, role: "cell" }, content);
   return make("tr", { role: "row", "data-place": place },
     cell("outcome", badge(test.outcome, toneOfTest(test))),
-    cell("test", make("div", { class: "line" }, make("a", { class: "id", href: addressOf({ test: names.get(test) }), title: test.id }, idParts(test.id)), make("small", null, test.key))),
+    cell("test", make("div", { class: "line" }, make("a", { class: "id", href: addressOf({ test: test.id }), title: test.id }, idParts(test.id)), make("small", null, test.key))),
     cell("metric quiet", metric?.name ?? ""),
     cell("value number", metric ? amount(metric, metric.value) : ""),
     cell(`change number ${metric ? toneOf(metric.outcome) : ""}`, change === null ? "" : signedPercent(change)),
@@ -180,7 +152,7 @@ function testView(test) {
   const place = order.indexOf(test);
   const beside = (step, text) => {
     const other = place < 0 ? undefined : order[place + step];
-    return other ? make("a", { href: addressOf({ test: names.get(other) }), title: other.id }, text) : null;
+    return other ? make("a", { href: addressOf({ test: other.id }), title: other.id }, text) : null;
   };
   return make("article", { "aria-label": test.id },
     make("nav", { class: "crumbs", "aria-label": "Tests" }, make("a", { href: addressOf({ test: "" }) }, "← All tests"), beside(-1, "Previous"), beside(1, "Next"),
@@ -200,14 +172,8 @@ function testHead(test) {
     test.setting.length ? make("ul", { class: "setting", "aria-label": "Setting" }, test.setting.map(([name, value]) => make("li", null, `${name} ${value}`))) : null,
     test.summary ? make("p", { class: "sentence" }, test.summary) : null,
     test.by_op ? make("p", { class: "sentence" }, test.by_op) : null,
-    test.commands.map(command),
-    test.trace ? traceLink(test.trace) : null);
+    test.commands.map(command));
 }
-
-// A link to a file, whose place is relative to that of the page: with ./ before it, it is nothing else.
-const traceLink = (trace) =>
-  make("p", null, make("a", { href: `./${trace}`, download: "" }, `Trace: ${trace}`), make("span", { class: "quiet" }, " (open it at "),
-    make("a", { href: "https://ui.perfetto.dev", rel: "noreferrer" }, "ui.perfetto.dev"), make("span", { class: "quiet" }, ")"));
 
 function metricsSection(test) {
   if (!test.metrics.length) return null;
@@ -288,8 +254,8 @@ function refreshTools() {
 
 function trendsSection() {
   if (!page.trends.length) return null;
-  return sectionOf("run", "Trends", make("ul", { class: "stack" }, page.trends.map((trend) => {
-    const links = trend.tests.filter((id) => byName.has(id)).map((id) => make("li", null, make("a", { class: "id", href: addressOf({ test: id }) }, id)));
+  return section("Trends", make("ul", { class: "stack" }, page.trends.map((trend) => {
+    const links = trend.tests.filter((id) => byId.has(id)).map((id) => make("li", null, make("a", { class: "id", href: addressOf({ test: id }) }, id)));
     return make("li", { class: "panel stack" },
       make("div", { class: "metric-head" }, badge(trend.kind, trend.worse ? "bad" : "better"), make("h3", null, trend.title)),
       trend.detail.map((line) => make("p", { class: "sentence quiet" }, line)),
@@ -300,7 +266,7 @@ function trendsSection() {
 
 function differencesSection() {
   if (!page.differences.length) return null;
-  return sectionOf("run", "What is different from the runs before", make("div", { class: "panel" }, listing([
+  return section("What is different from the runs before", make("div", { class: "panel" }, listing([
     ["What", (difference) => difference.name],
     ["Before", (difference) => difference.before],
     ["Now", (difference) => difference.now],
@@ -316,7 +282,7 @@ let shownTest = null;
 
 function show() {
   state = stateOfAddress();
-  const test = byName.get(state.test) ?? null;
+  const test = byId.get(state.test) ?? null;
   refreshTable();
   refreshTools();
   if (test !== shownTest) showTest(test);
