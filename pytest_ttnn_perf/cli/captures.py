@@ -48,10 +48,7 @@ from pytest_ttnn_perf.cli.common import (
     add_argument,
     add_captures,
     add_format,
-    captures_of,
-    complaining,
-    joined,
-    look_at,
+    capture_of,
     newest_record,
     select_tests,
 )
@@ -102,13 +99,12 @@ def add_analyze(parser: argparse.ArgumentParser) -> None:
 def run_analyze(options: argparse.Namespace) -> Result:
     """Show the numbers behind the optimization checklist, or one topic in full.
 
-    Files of different kinds are analysed together, several of one kind one by one.
+    Files of different kinds are analysed together.
     """
     name, files = _name_and_files(options.what, options.files)
-    captures = captures_of(options, files)
-    found, errors = look_at(captures, lambda capture: _analyze(capture, name, options))
-    text = joined(found, several=len(captures) > 1).text(options.format) if found else ""
-    return complaining(Result(text), errors)
+    capture = capture_of(options, files)
+    listing = capture.listed(_analyze(capture, name, options))
+    return Result(listing.text(options.format))
 
 
 def _analyze(capture: Capture, name: str | None, options: argparse.Namespace) -> Listing:
@@ -172,7 +168,7 @@ def run_check(options: argparse.Namespace) -> Result:
     """Apply the optimization checklist to what a profiler, ttnn or tt-lang recorded.
 
     It says what could be faster, what that would save, and how to fix it. Files of different
-    kinds are checked together, several of one kind one by one.
+    kinds are checked together.
     """
     settings = project_settings()
     select = _codes("select", options.select) or settings.select
@@ -181,31 +177,15 @@ def run_check(options: argparse.Namespace) -> Result:
     if not rules_of(settings):
         names = ", ".join(select)
         raise UsageError(f"select: {names}: rules of other plugins are asked only in test runs")
-    captures = captures_of(options, options.files)
-    several = len(captures) > 1
-    reports, errors = look_at(
-        captures, lambda each: checked(each.read(options), settings, options.region)
-    )
-    if not reports:
-        return complaining(Result(""), errors)
+    capture = capture_of(options, options.files)
+    found = checked(capture.read(options), settings, options.region)
     if select or ignore:  # the other steps were not looked at
-        reports = [(capture, replace(report, progress=None)) for capture, report in reports]
+        found = replace(found, progress=None)
     # Who names rules wants to see what they say.
     hide = not options.all and not options.select
-    listing = joined(
-        [(capture, checklist_listing(each, hide_quiet=hide)) for capture, each in reports],
-        several=several,
-    )
-    failed = [
-        capture.name
-        for capture, report in reports
-        if any(finding.fails for finding in report.findings)
-    ]
-    if several:
-        end = f"errors in {', '.join(failed)}" if failed else "no errors"
-        end += f"; {len(errors)} could not be read" if errors else ""
-        listing = replace(listing, lines=(*listing.lines, "", f"{len(captures)} captures: {end}"))
-    return complaining(Result(listing.text(options.format), failed=bool(failed)), errors)
+    listing = capture.listed(checklist_listing(found, hide_quiet=hide))
+    failed = any(finding.fails for finding in found.findings)
+    return Result(listing.text(options.format), failed=failed)
 
 
 def rules_of(settings: Settings) -> list[Rule]:
@@ -327,14 +307,9 @@ def run_plan(options: argparse.Namespace) -> Result:
     target_ns = _target_ns(options.target)
     settings = project_settings()
     chosen = _record_and_tests(options)
-    errors: list[InputError] = []
     note = ""
     if chosen is None:
-        captures = captures_of(options, options.files)
-        found, errors = look_at(captures, lambda each: list(_plan(each, settings, options)))
-        planned = [one for _, plans in found for one in plans]
-        if len(captures) == 1:
-            planned = [replace(one, source="") for one in planned]
+        planned = list(_plan(capture_of(options, options.files), settings, options))
     else:
         file, tests = chosen
         if file is None:
@@ -350,12 +325,10 @@ def run_plan(options: argparse.Namespace) -> Result:
             raise InputError(file, "expected a run record with tests, found none in it")
     if target_ns is not None:
         planned = _aimed(planned, target_ns)
-    if not planned:
-        return complaining(Result(""), errors)
     shape = options.format
     text = plan_markdown(planned) if shape == "markdown" else plan_listing(planned).text(shape)
     inconclusive = all(one.plan is None for one in planned)
-    return complaining(Result(text, inconclusive=inconclusive, errors=note), errors)
+    return Result(text, inconclusive=inconclusive, errors=note)
 
 
 def _target_ns(text: str | None) -> float | None:
@@ -412,7 +385,7 @@ def _plan(
     findings = _findings_of(subject, settings)
     doubt = _doubt(findings)
     if doubt:
-        yield RegionPlan(capture.name, why_not=doubt)
+        yield RegionPlan("", why_not=doubt)
         return
     look = f"ttnn-perf check {shlex.join(capture.files)} --all"
     _, kind = held_back(subject, settings.rules)
@@ -423,12 +396,12 @@ def _plan(
         start = start_of(part, settings.rules)
         if start is None:
             why = "there are no times in it; it takes an op table, such as an ops_perf_results CSV"
-            yield RegionPlan(capture.name, why_not=part.absent.get(Input.OPS, why))
+            yield RegionPlan("", why_not=part.absent.get(Input.OPS, why))
             continue
         own = [one for one in findings if one.region == part.region or len(parts) == 1]
         start = replace(start, region=options.region or start.region)
         silent = {one.code for one in own if one.outcome is RuleOutcome.NOT_MEASURED}
-        yield RegionPlan(capture.name, plan_of(own, start), unanswered=len(silent), look=look)
+        yield RegionPlan("", plan_of(own, start), unanswered=len(silent), look=look)
 
 
 def _doubt(findings: Iterable[Finding]) -> str:

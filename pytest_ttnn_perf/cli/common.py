@@ -1,7 +1,6 @@
 """Arguments that commands share, and the captures that a command line names.
 
-Files of different kinds belong to one program, and are read together. Several files of one kind are
-several captures. Anything else is refused: it is not clear which files belong together.
+Files of different kinds belong to one program, and are read together.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import time
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from msgspec.structs import replace
 
@@ -38,11 +37,7 @@ from pytest_ttnn_perf.report.tables import Listing, Result, printed, stdout_styl
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from pytest_ttnn_perf.core.ops import OpTable
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.report.tables import Block
-
-T = TypeVar("T")
 
 
 def add_argument(
@@ -185,10 +180,9 @@ class Source(NamedTuple):
 
 
 class Capture(NamedTuple):
-    """Files of one program; ``heading`` names them unless the command line does."""
+    """Files of one program, at most one of each kind."""
 
     sources: tuple[Source, ...]
-    heading: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -201,54 +195,43 @@ class Capture(NamedTuple):
     def read(self, options: argparse.Namespace) -> Subject:
         """Read all files; of an op table, the window that options choose."""
         files = {source.input: source.file for source in self.sources}
-        if Input.OPS not in files and (options.start or options.end or options.region):
+        window = {"start": options.start, "end": options.end, "region": options.region}
+        if Input.OPS not in files and any(window.values()):
             message = f"--region, --start and --end select ops of an op table; {self.name} has none"
             raise UsageError(message)
         return Subject(
-            ops=self._ops(files[Input.OPS], options) if Input.OPS in files else None,
+            ops=op_table_of(files[Input.OPS], **window) if Input.OPS in files else None,
             report=report_of(files[Input.REPORT]) if Input.REPORT in files else None,
             kernels=kernels_in(files[Input.KERNELS]) if Input.KERNELS in files else None,
         )
 
-    def _ops(self, file: Path, options: argparse.Namespace) -> OpTable:
-        try:
-            return op_table_of(file, start=options.start, end=options.end, region=options.region)
-        except UsageError as error:
-            if not self.heading or file.name in str(error):
-                raise
-            raise UsageError(f"{file}: {error}") from error  # one of several
+    def listed(self, listing: Listing) -> Listing:
+        """Add what was found in a folder, and the files."""
+        found = (f"{source.file}: {source.label}" for source in self.sources if source.searched)
+        assert isinstance(listing.document, dict)
+        document = {**listing.document, "files": list(self.files)}
+        return replace(listing, lines=(*found, *listing.lines), document=document)
 
 
-def captures_of(options: argparse.Namespace, words: Sequence[str]) -> tuple[Capture, ...]:
-    """Return the captures that options and words name, without reading them.
+def capture_of(options: argparse.Namespace, words: Sequence[str]) -> Capture:
+    """Return the capture that options and words name, without reading it.
 
     Raises:
         InputError: a file or folder is not there, or holds nothing that can be looked at.
-        UsageError: nothing is named, or it is not clear which files belong together.
+        UsageError: nothing is named, or several files of one kind.
     """
-    arguments = [_sources_at(Path(word)) for word in words]
-    options_named = {Input.OPS: options.csv, Input.REPORT: options.db, Input.KERNELS: options.log}
-    named = [Source(file, kind, kind.value) for kind, file in options_named.items() if file]
-    arguments += [named] if named else []
-    if not arguments:
+    sources = [source for word in words for source in _sources_at(Path(word))]
+    named = {Input.OPS: options.csv, Input.REPORT: options.db, Input.KERNELS: options.log}
+    sources += [Source(file, kind, kind.value) for kind, file in named.items() if file]
+    if not sources:
         raise UsageError("nothing to look at: name a file, such as an ops_perf_results CSV")
-    every = [source for argument in arguments for source in argument]
-    if len({source.input for source in every}) == len(every):
-        groups = [every]
-    elif len({frozenset(source.input for source in argument) for argument in arguments}) == 1:
-        groups = arguments
-    else:
-        found = ", ".join(f"{source.file} is {source.input.value}" for source in every)
+    if len({source.input for source in sources}) < len(sources):
+        found = ", ".join(f"{source.file} is {source.input.value}" for source in sources)
         raise UsageError(
-            f"cannot tell which files belong together: {found}; name one of each kind, to look at "
-            "them together, or several of one kind, to look at them one by one"
+            f"expected the files of one program, at most one of each kind: {found}; look at them "
+            "one by one"
         )
-    if len(groups) == 1 and (every == named or (len(every) == 1 and not every[0].searched)):
-        return (Capture(tuple(every)),)
-    return tuple(
-        Capture(tuple(group), tuple(f"{source.file}: {source.label}" for source in group))
-        for group in groups
-    )
+    return Capture(tuple(sources))
 
 
 _INPUTS: Final = {
@@ -333,51 +316,6 @@ def _written(file: Path) -> tuple[str, str]:
 def plain(lines: Iterable[str], *, failed: bool = False) -> Result:
     """Print lines that have no other format."""
     return Result("".join(f"{line}\n" for line in printed(lines, stdout_style())), failed=failed)
-
-
-def look_at(
-    captures: Sequence[Capture], look: Callable[[Capture], T]
-) -> tuple[list[tuple[Capture, T]], list[InputError]]:
-    found: list[tuple[Capture, T]] = []
-    errors: list[InputError] = []
-    for capture in captures:
-        try:
-            found.append((capture, look(capture)))
-        except InputError as error:
-            errors.append(error)
-    return found, errors
-
-
-def complaining(result: Result, errors: Sequence[InputError]) -> Result:
-    """Let a command end with the errors of unreadable files."""
-    if not errors:
-        return result
-    *others, last = errors
-
-    def complain() -> Result:
-        raise last
-
-    lines = "".join(f"ttnn-perf: {error}\n" for error in others)
-    return replace(result, errors=lines, then=complain)
-
-
-def joined(found: Sequence[tuple[Capture, Listing]], *, several: bool) -> Listing:
-    """Join the listings of captures, one below the other.
-
-    In JSON each of ``several`` is one of ``captures``, and CSV has the column ``file`` in front.
-    """
-    lines: list[Block] = []
-    documents = []
-    for capture, listing in found:
-        lines += [""] if lines else []
-        lines += [*capture.heading, *listing.lines]
-        assert isinstance(listing.document, dict)
-        documents.append({**listing.document, "files": list(capture.files)})
-    _, first = found[0]
-    if not several:
-        return Listing(tuple(lines), documents[0], first.headings, first.rows)
-    rows = tuple((capture.name, *row) for capture, listing in found for row in listing.rows)
-    return Listing(tuple(lines), {"captures": documents}, ("file", *first.headings), rows)
 
 
 def typed_hardware(key: str) -> Hardware:

@@ -22,10 +22,8 @@ from pytest_ttnn_perf.cli.common import (
     add_argument,
     add_baselines,
     add_format,
-    captures_of,
-    complaining,
+    capture_of,
     from_here,
-    look_at,
     matches,
     newest_record,
     number_within,
@@ -427,19 +425,11 @@ def run_report(options: argparse.Namespace) -> Result:
         raise UsageError(f"{page_file}: expected a file for the page, found a folder")
     check_writable(page_file.parent)
     records, words = _records_and_captures(options.files, settings)
-    captures: list[_CaptureTest] = []
-    errors: list[InputError] = []
-    if words:
-        looked_at, errors = look_at(
-            captures_of(options, words), lambda each: _capture_test(each, options, settings)
-        )
-        captures = [found for _, found in looked_at]
-        if not captures and not records:
-            return complaining(Result(""), errors)
+    captures = [_capture_test(capture, options, settings) for capture in _captures(words, options)]
     page = page_of(_source(records, captures, settings, options))
     write_text(page_file, page_html(page))
     text = inert_lines(f"wrote {page_file}: {page['headline']}") + "\n"
-    return complaining(Result(text), errors)
+    return Result(text)
 
 
 def _records_and_captures(words: Sequence[str], settings: Settings) -> tuple[list[Path], list[str]]:
@@ -478,6 +468,13 @@ def _joined(files: Sequence[Path]) -> Run:
     shift = next((run.shift for run in runs if run.shift is not None), None)
     complete = all(run.complete for run in runs)
     return replace(runs[0], tests=tests, complete=complete, coverage=None, shift=shift)
+
+
+def _captures(words: Sequence[str], options: argparse.Namespace) -> list[Capture]:
+    """Return the files of one program, or of several: those of one kind."""
+    own = [capture_of(options, [word]) for word in words]
+    kinds = [source.input for capture in own for source in capture.sources]
+    return own if len(set(kinds)) < len(kinds) or not own else [capture_of(options, words)]
 
 
 class _CaptureTest(NamedTuple):

@@ -12,7 +12,6 @@ import pytest
 from tests.analysis.readers.report_db_tables import RANKED, build, one_op
 from tests.golden.test_checklist import CNN, LLM
 from tests.harness.captures import capture, op
-from tests.harness.golden import assert_golden
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,19 +64,6 @@ def test_files_of_different_kinds_are_one_program_as_their_options_name_them(
     ran = files.cli(*command, *words, "--format", "json")
     assert json.loads(ran.text)["files"] == ["cnn.csv", "report/db.sqlite", "kernel.log"]
     assert ran.text == files.cli(*command, *options, "--format", "json").text
-    assert files.cli("check", *words).text.splitlines()[:3] == [
-        "cnn.csv: an ops_perf_results CSV",
-        "report/db.sqlite: a report database",
-        "kernel.log: a tt-lang log",
-    ]
-
-
-def test_files_of_one_kind_are_checked_one_by_one(files: Project) -> None:
-    ran = files.cli("check", "cnn.csv", "replays.csv", "--select", "TTP0,TTP605")
-    assert ran.code == 1
-    assert_golden("check_several", ran.text)
-    alone = files.cli("check", "replays.csv", "--select", "TTP0,TTP605").text
-    assert alone in ran.text
 
 
 def test_of_a_profilers_folder_the_newest_table_is_taken(files: Project) -> None:
@@ -93,28 +79,6 @@ def test_of_a_profilers_folder_the_newest_table_is_taken(files: Project) -> None
         ran = files.cli("check", folder)
         told = f"{newest}: an ops_perf_results CSV, the newest of 3 in {folder}"
         assert ran.text.splitlines()[0] == told
-
-
-@pytest.mark.parametrize("command", ["check", "analyze"])
-def test_of_several_captures_the_readable_ones_are_shown(files: Project, command: str) -> None:
-    header = capture(*CNN).splitlines()[0]
-    for name in ("broken.csv", "worse.csv"):
-        (files.path / name).write_text(f"{header}\nConv,x\n")
-    ran = files.cli(command, "broken.csv", "cnn.csv", "worse.csv")
-    alone = files.cli(command, "cnn.csv")
-    both = files.cli(command, "broken.csv", "worse.csv")
-    document = json.loads(files.cli(command, "broken.csv", "cnn.csv", "--format", "json").text)
-
-    assert (ran.code, alone.code, both.code) == (3, alone.code, 3)
-    assert ran.text.startswith(f"cnn.csv: an ops_perf_results CSV\n{alone.text.rstrip()}")
-    if command == "check":
-        assert ran.text.splitlines()[-1] == "3 captures: no errors; 2 could not be read"
-    assert [line.partition(":")[2].split(":")[0] for line in ran.errors.splitlines()] == [
-        " broken.csv",
-        " worse.csv",
-    ]
-    assert (both.text, both.errors) == ("", ran.errors)
-    assert [each["files"] for each in document["captures"]] == [["cnn.csv"]]
 
 
 @pytest.mark.parametrize(
@@ -136,14 +100,14 @@ def test_of_several_captures_the_readable_ones_are_shown(files: Project, command
         (
             ("cnn.csv", "llm.csv", "report"),
             2,
-            "cannot tell which files belong together: cnn.csv is an op table, llm.csv is an op "
-            "table, report/db.sqlite is a report database; name one of each kind, to look at them "
-            "together, or several of one kind, to look at them one by one",
+            "expected the files of one program, at most one of each kind: cnn.csv is an op table, "
+            "llm.csv is an op table, report/db.sqlite is a report database; look at them one by "
+            "one",
         ),
         (
-            ("llm.csv", "cnn.csv", "--start", "DECODE"),
+            ("cnn.csv", "--start", "DECODE"),
             2,
-            "cnn.csv: the capture has no signpost 'DECODE'; its signposts: none",
+            "the capture has no signpost 'DECODE'; its signposts: none",
         ),
     ],
 )

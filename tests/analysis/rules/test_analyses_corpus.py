@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ttnn_perf.analysis.show.groups import ANALYSES, AnalysisOutcome, analysis_listing
-from pytest_ttnn_perf.cli.common import captures_of
+from pytest_ttnn_perf.cli.common import capture_of
 from pytest_ttnn_perf.core.finding import Subject
 from pytest_ttnn_perf.report.tables import Style
 from tests.analysis.rules.captures import KERNEL, LOGS, REPORTS, device_rows
@@ -35,8 +35,7 @@ def subject_of(**artifacts: Any) -> Subject:
     """Return artifacts that are named as the options of the command name them."""
     usual = {"csv": None, "db": None, "log": None, "start": None, "end": None, "region": None}
     options = Namespace(**{**usual, **artifacts})
-    (capture,) = captures_of(options, [])
-    return capture.read(options)
+    return capture_of(options, []).read(options)
 
 
 @cache
