@@ -1,4 +1,4 @@
-"""Captures, run records and baselines as pandas DataFrames, for notebooks.
+"""Captures and run records as pandas DataFrames, for notebooks.
 
 pandas is loaded by the first call, not by importing this module. What cannot be read is an
 ``InputError`` or a ``UsageError``, each with one sentence.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,12 +17,10 @@ from pytest_ttnn_perf.analysis.ops.regions import why_invalid
 from pytest_ttnn_perf.analysis.readers.compare import compare_captures
 from pytest_ttnn_perf.analysis.readers.detect import op_table_of, read_run
 from pytest_ttnn_perf.core.errors import InputError, UsageError
-from pytest_ttnn_perf.core.finding import RuleOutcome, Severity
 from pytest_ttnn_perf.core.metric import Better, Kind, Source
 from pytest_ttnn_perf.core.observation import Outcome
 from pytest_ttnn_perf.core.ops import HOST, Category, category_of
 from pytest_ttnn_perf.gate.judge import NO_METRIC, session_of
-from pytest_ttnn_perf.gate.store import BaselineStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,14 +29,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from pytest_ttnn_perf.analysis.ops.align import Attribution
-    from pytest_ttnn_perf.core.metric import Metric
-    from pytest_ttnn_perf.core.observation import JudgedTest, MetricObservation, Run, Verdict
+    from pytest_ttnn_perf.core.observation import MetricObservation, Run, Verdict
     from pytest_ttnn_perf.core.ops import Signature, Tensor
 
     File = str | os.PathLike[str]
 
 
-__all__ = ["InputError", "UsageError", "baselines", "compare", "findings", "ops", "runs"]
+__all__ = ["InputError", "UsageError", "compare", "ops", "runs"]
 #: Where a run leaves its records, unless it is told otherwise.
 RUNS: Final = ".ttnn_perf/runs"
 #: What ``compare`` calls the row of everything that no part explains.
@@ -51,7 +49,6 @@ _DEFINITION: Final[Mapping[str, str | type[Enum]]] = {
     "better": Better,
     "source": Source,
 }
-_RUN: Final = {"run": "string", "started_at": _TIME, "commit": "string", "label": "string"}
 COLUMNS: Final[Mapping[str, Mapping[str, str | type[Enum]]]] = {
     "ops": {
         "device": "Int64", "op": "category", "category": Category, "kernel_ns": "float64",
@@ -64,20 +61,10 @@ COLUMNS: Final[Mapping[str, Mapping[str, str | type[Enum]]]] = {
         "trace": "Int64", "replay": "Int64", "host": "bool", "attributes": "category",
     },
     "runs": {
-        **_RUN, "complete": "bool", "key": "string", "test": "string", "metric": "string",
+        "run": "string", "started_at": _TIME, "commit": "string", "label": "string",
+        "complete": "bool", "key": "string", "test": "string", "metric": "string",
         **_DEFINITION, "value": "float64", "n": "Int64", "gated": "bool", "outcome": Outcome,
         "baseline": "float64", "change": "float64", "limit": "float64",
-    },
-    "baselines": {
-        "key": "string", "test": "string", "metric": "string", **_DEFINITION,
-        "session": "Int64", "current": "bool", "median": "float64", "mad": "float64", "n": "Int64",
-        "run": "string", "accepted_at": _TIME, "commit": "string", "reason": "string",
-        "ttnn": "string",
-    },
-    "findings": {
-        **_RUN, "key": "string", "test": "string", "code": "string", "name": "string",
-        "severity": Severity, "outcome": RuleOutcome, "value": "float64", "limit": "float64",
-        "unit": "string", "reason": "string", "fix": "string", "waived": "string",
     },
     "compare": {
         "change": "category", "op": "string", "shape": "string", "operands": "string",
@@ -128,24 +115,6 @@ def runs(*records: File) -> pd.DataFrame:
         InputError: a file is missing, or is no run record.
     """
     return _of_rows("runs", (row for run in _read(records) for row in _run_rows(run)))
-
-
-def findings(*records: File) -> pd.DataFrame:
-    """Findings in run records, one row per test and rule.
-
-    Raises:
-        InputError: a file is missing, or is no run record.
-    """
-    return _of_rows("findings", (row for run in _read(records) for row in _finding_rows(run)))
-
-
-def baselines(folder: File = "baselines") -> pd.DataFrame:
-    """Stored sessions of baselines, oldest first.
-
-    Raises:
-        InputError: there is no such folder, or a file in it is malformed.
-    """
-    return _of_rows("baselines", _session_rows(_path(folder)))
 
 
 def compare(
@@ -267,68 +236,31 @@ def _read(records: Sequence[File]) -> Iterator[Run]:
             yield read_run(file)
 
 
-def _heading(run: Run, judged: JudgedTest) -> tuple[tuple[object, ...], str | None]:
-    """Leading cells of a test's rows, and its key."""
-    environment = run.environment
-    hardware = judged.observation.hardware or run.hardware
-    heading = (run.id, environment.started_at, environment.commit, run.label)
-    return heading, hardware.key if hardware else None
-
-
 def _run_rows(run: Run) -> Iterator[tuple[object, ...]]:
+    about = run.environment
+    heading = (run.id, about.started_at, about.commit, run.label, run.complete)
     for test, judged in run.tests.items():
-        heading, key = _heading(run, judged)
+        hardware = judged.observation.hardware or run.hardware
         verdicts = {verdict.metric.name: verdict for verdict in judged.verdicts}
         observed = judged.observation.metrics
+        key = hardware.key if hardware else None
         for name in dict.fromkeys((*observed, *verdicts)):
-            row = _metric_cells(observed.get(name), verdicts.get(name))
-            metric = None if name == NO_METRIC.name else name
-            yield (*heading, run.complete, key, test, metric, *row)
+            yield (*heading, key, test, *_metric_cells(observed.get(name), verdicts.get(name)))
 
 
 def _metric_cells(
     observed: MetricObservation | None, verdict: Verdict | None
 ) -> tuple[object, ...]:
     """Return a metric that was recorded, judged, or both."""
+    metric = observed.metric if observed else verdict.metric if verdict else NO_METRIC
     samples = observed.samples if observed else ()
-    finite = tuple(sample for sample in samples if sample == sample)  # noqa: PLR0124 (NaN)
+    finite = tuple(sample for sample in samples if isfinite(sample))
     value = session_of(observed, finite).median if observed and finite else None
-    gated = observed.gated if observed else True
-    metric = observed.metric if observed else verdict.metric if verdict else None
-    assert metric is not None
-    judged = (
-        (verdict.outcome.value, verdict.centre, verdict.change, verdict.limit)
-        if verdict
-        else (None,) * 4
+    definition = (metric.name, metric.unit, metric.kind.value, metric.better.value)
+    numbers: tuple[object, ...] = (None,) * 4
+    if verdict:
+        numbers = (verdict.outcome.value, verdict.centre, verdict.change, verdict.limit)
+    return (
+        *(((*definition, metric.source.value)) if metric != NO_METRIC else (None,) * 5),
+        *(value, len(samples), observed.gated if observed else True, *numbers),
     )
-    return (*_definition(metric), value, len(samples), gated, *judged)
-
-
-def _definition(metric: Metric) -> tuple[str | None, ...]:
-    if metric == NO_METRIC:
-        return (None,) * 4
-    return metric.unit, metric.kind.value, metric.better.value, metric.source.value
-
-
-def _finding_rows(run: Run) -> Iterator[tuple[object, ...]]:
-    for test, judged in run.tests.items():
-        heading, key = _heading(run, judged)
-        for found in judged.observation.findings:
-            numbers = (found.value, found.limit, found.unit)
-            texts = (found.reason, found.fix, found.waived)
-            rule = (found.code, found.name, found.severity.value, found.outcome.value)
-            yield (*heading, key, test, *rule, *numbers, *texts)
-
-
-def _session_rows(folder: Path) -> Iterator[tuple[object, ...]]:
-    for file in BaselineStore(folder).all_files():
-        place = file.test_file or file.path.stem
-        for name, stored in sorted(file.content.tests.items()):
-            test = f"{place}::{name}" if name else place
-            accepted = stored.accepted
-            provenance = (accepted.at, accepted.commit, accepted.reason, accepted.ttnn)
-            for metric, baseline in sorted(stored.metrics.items()):
-                start = (file.content.hardware.key, test, metric, *_definition(baseline.metric))
-                for at, session in enumerate(baseline.sessions):
-                    numbers = (session.median, session.mad, session.n, session.run or None)
-                    yield (*start, at, at >= baseline.since, *numbers, *provenance)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -26,12 +25,12 @@ from pytest_ttnn_perf.cli.common import (
     select_tests,
     typed_hardware,
 )
-from pytest_ttnn_perf.core.baseline import decode_file, key_folder, split_test_id
+from pytest_ttnn_perf.core.baseline import decode_file, split_test_id
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import parse_json
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Better
-from pytest_ttnn_perf.core.observation import Coverage, Run, function_of, lies_in
+from pytest_ttnn_perf.core.observation import Coverage, Run, lies_in
 from pytest_ttnn_perf.core.settings import project_settings
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.gate.health import (
@@ -289,7 +288,6 @@ def add_prune(parser: argparse.ArgumentParser) -> None:
     add = partial(add_argument, parser)
     add("record RUN.json", "the record of a full run", type=Path)
     add("--full", "the record contains all tests")
-    add("--key KEY", "only baselines of this hardware key")
     add_change(parser)
 
 
@@ -298,18 +296,15 @@ def run_prune(options: argparse.Namespace) -> Result:
 
     Which tests exist is taken from the record of a full run.
     """
-    settings, key = edited_settings(options), options.key
+    settings = edited_settings(options)
     store = BaselineStore(settings.baselines)
-    files = _files(store, key)
     run = judge_run(_full_run(options.record, full=options.full), store, settings)
-    orphans = list(orphans_in(run, files, used=hardware_of(run)))
-    chosen = [orphan for orphan in orphans if key in {None, orphan.hardware.key}]
-    found, renamings = describe_orphans(chosen, run, store)
+    orphans = list(orphans_in(run, list(store.all_files()), used=hardware_of(run)))
+    found, renamings = describe_orphans(orphans, run, store)
     edits = Edits(store)
     edits.remarks += [
         f"kept: {text}" for text in renaming_texts(renamings, repeated_options(options))
     ]
-    edits.remarks += _kept(run, files, key)
     for orphan in found:
         stored = store.find(orphan.hardware, orphan.test)
         if orphan.looks_like is None and stored is not None:
@@ -334,29 +329,6 @@ def _full_run(record: Path, *, full: bool) -> Run:
         message = f"{record} was cut short: it cannot have all tests; give that of a whole run"
         raise UsageError(message)
     return replace(run, coverage=Coverage(("",)))
-
-
-def _kept(run: Run, files: Sequence[StoredFile], key: str | None) -> Iterator[str]:
-    """Name baselines that may be in use on other hardware."""
-    assert run.coverage is not None, "without it, nothing is known of any"
-    existing, used = {*run.tests, *run.coverage.others}, hardware_of(run)
-    functions = run.coverage.functions(run.tests)
-    stored = [(t, f) for t, f in stored_tests(files) if key in {None, f.content.hardware.key}]
-    foreign = [
-        test
-        for test, file in stored
-        if file.content.hardware not in used
-        and test not in existing
-        and run.coverage.covers(test)
-        and function_of(test) in functions
-    ]
-    if foreign:
-        count = counted(len(foreign), "baseline")
-        yield f"kept {count} with parameters that other hardware may have: {foreign[0]}"
-        yield "  a record of a full run on that hardware shows whether they are gone"
-    for place in run.coverage.others:
-        if "::" not in place and any(lies_in(test, place) for test, _ in stored):
-            yield f"kept what is stored of {place}: it could not be collected, or was skipped"
 
 
 def add_rename(parser: argparse.ArgumentParser) -> None:
@@ -385,13 +357,7 @@ def run_rename(options: argparse.Namespace) -> Result:
         for old, new in names.items():
             stored = store.find(hardware, old)
             assert stored is not None, f"{old} was found, and is not there"
-            note = table = None
-            if stored.ops is not None and os.path.lexists(
-                key_folder(store.root, hardware) / stored.ops
-            ):
-                table = store.ops_of(hardware, old)
-            elif stored.ops is not None:
-                note = f"its op table {stored.ops} is missing; it is renamed without one"
+            table = store.ops_of(hardware, old)
             moved = replace(stored.renamed_from(hardware.key, old), ops=None, op_table=table)
             put = partial(_put, moved, f"{new} has a baseline of its own on {goal.key}")
             edits.after.setdefault(hardware, {})[old] = None
@@ -401,8 +367,7 @@ def run_rename(options: argparse.Namespace) -> Result:
             edits.changes.setdefault(hardware, {}).setdefault(old, partial(_leave, stored, old))
             word = "renamed" if to is None else f"moved to {to.key}"
             metrics = metric_edits(stored, stored, dict.fromkeys(stored.metrics, word))
-            renamed_to = new if to is None else None
-            edits.tests.append(Edit(hardware.key, old, metrics, renamed_to, note))
+            edits.tests.append(Edit(hardware.key, old, metrics, new if to is None else None))
     return edits.result(options)
 
 

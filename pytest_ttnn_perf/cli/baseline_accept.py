@@ -503,7 +503,7 @@ def _runs_by_test(history: RunHistory, policies: Policies) -> dict[tuple[Hardwar
                 renamed = replace(judged.observation, test=test, hardware=hardware)
                 judged = judge_observation(renamed, policies, hardware=hardware)
                 name = run.id or f"{run.source.name} of {run.at}"
-                runs.append((run, RecordedTest(run.source.file, judged, name)))
+                runs.append((run, RecordedTest(run.source.name, judged, name)))
     return dict(sorted(found.items(), key=lambda item: (item[0][0].key, item[0][1])))
 
 

@@ -91,7 +91,6 @@ class Edit(NamedTuple):
     test: str
     metrics: tuple[MetricEdit, ...] = ()
     renamed_to: str | None = None
-    note: str | None = None
 
 
 class Refusal(NamedTuple):
@@ -171,18 +170,10 @@ class Edits:
         self.after: dict[Hardware, dict[str, TestBaseline | None]] = {}
         self.changes: dict[Hardware, dict[str, Change]] = {}
 
-    def add(
-        self,
-        hardware: Hardware,
-        test: str,
-        change: Change,
-        what: Mapping[str, str],
-        note: str | None = None,
-    ) -> None:
+    def add(self, hardware: Hardware, test: str, change: Change, what: Mapping[str, str]) -> None:
         before = self.store.find(hardware, test)
         after = change(before)
-        metrics = metric_edits(before, after, what)
-        self.tests.append(Edit(hardware.key, test, metrics, note=note))
+        self.tests.append(Edit(hardware.key, test, metric_edits(before, after, what)))
         self.after.setdefault(hardware, {})[test] = after
         self.changes.setdefault(hardware, {})[test] = change
 
@@ -241,7 +232,6 @@ class Edits:
     def _listing(self, files: Mapping[str, str], *, dry_run: bool) -> Listing:
         rows = [(edit, metric) for edit in self.tests for metric in edit.metrics]
         lines: list[Block] = [*_COLUMNS.table(rows)]
-        lines += [f"{edit.test}: {edit.note}" for edit in self.tests if edit.note]
         for refusal in self.refusals:
             lines += [f"refused {refusal.test} on {refusal.key}: {refusal.why}"]
             lines += [f"  {refusal.remedy}"] if refusal.remedy else []
@@ -260,7 +250,6 @@ class Edits:
                     "key": edit.key,
                     "test": edit.test,
                     "renamed_to": edit.renamed_to,
-                    "note": edit.note,
                     "metrics": [
                         {
                             "metric": metric.metric.name,

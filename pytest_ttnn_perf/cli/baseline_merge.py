@@ -46,7 +46,6 @@ class Take(Enum):
 
     OURS = "ours"
     THEIRS = "theirs"
-    NEWEST = "newest"
 
 
 def add_merge(parser: argparse.ArgumentParser) -> None:
@@ -131,11 +130,10 @@ class Conflict(Struct, frozen=True):
 
 
 class MergeResult(Struct, frozen=True):
-    """The file, its conflicts, and tests with sessions of both sides."""
+    """The file, and its conflicts."""
 
     file: BaselineFile
     conflicts: tuple[Conflict, ...] = ()
-    joined: tuple[str, ...] = ()
 
     @property
     def unsettled(self) -> tuple[Conflict, ...]:
@@ -152,7 +150,7 @@ def merge_files(
     """
     before: Mapping[str, TestBaseline] = base.tests if base else {}
     tests: dict[str, TestBaseline] = {}
-    conflicts, joined = [], []
+    conflicts = []
     for name in sorted({*before, *ours.tests, *theirs.tests}):
         then, mine, other = before.get(name), ours.tests.get(name), theirs.tests.get(name)
         if other in (mine, then):
@@ -162,15 +160,13 @@ def merge_files(
         else:
             merged = _reconcile(then, mine, other)
             if merged is None:
-                taken = _taken(mine, other, take or Take.OURS)
+                taken = take or Take.OURS
                 conflicts.append(Conflict(name, mine, other, taken, settled=take is not None))
                 merged = mine if taken is Take.OURS else other
-            elif merged not in (mine, other):
-                joined.append(name)
         if merged is not None:
             tests[name] = merged
     file = replace(ours, tests=tests, test_file=ours.test_file or theirs.test_file)
-    return MergeResult(file, tuple(conflicts), tuple(joined))
+    return MergeResult(file, tuple(conflicts))
 
 
 def _reconcile(
@@ -230,15 +226,6 @@ def _union(
     return (*base.sessions, *added[: max(MAX_SESSIONS - len(base.current), 0)])
 
 
-def _taken(ours: TestBaseline | None, theirs: TestBaseline | None, take: Take) -> Take:
-    if take is not Take.NEWEST:
-        return take
-    newer = theirs is not None and (
-        ours is None or _moment(theirs.accepted) > _moment(ours.accepted)
-    )
-    return Take.THEIRS if newer else Take.OURS
-
-
 def _moment(accepted: Acceptance) -> tuple[str, ...]:
     """Order accepts by time, then in a way that both sides share."""
     rest = (accepted.commit, accepted.reason, accepted.ttnn, sorted(accepted.environment.items()))
@@ -246,8 +233,6 @@ def _moment(accepted: Acceptance) -> tuple[str, ...]:
 
 
 def _conflict_lines(path: str, merged: MergeResult) -> Iterator[str]:
-    for test in merged.joined:
-        yield f"joined the sessions of both sides: {test}"
     for conflict in merged.conflicts:
         head = "resolved" if conflict.settled else "conflict"
         how = "was changed on one side and removed on the other"
@@ -284,7 +269,6 @@ def _provenance(side: TestBaseline | None) -> str:
 
 
 def add_install(parser: argparse.ArgumentParser) -> None:
-    add_argument(parser, "--dry-run", "show the changes without writing them")
     add_baselines(parser)
 
 
@@ -329,11 +313,11 @@ def run_install(options: argparse.Namespace) -> Result:
         for name, value in settings.items()
         if Git(root).ask(*config, "--get", name) != value
     }
-    states = {True: "would set" if options.dry_run else "set", False: "already set"}
+    states = {True: "set", False: "already set"}
     shown = [f"git config: {states[n in new_settings]}: {n} = {v}" for n, v in settings.items()]
     shown += [f".gitattributes: {states[line in new_lines]}: {line}" for line in wanted]
     result = plain(shown)
-    if options.dry_run or not (new_lines or new_settings):
+    if not (new_lines or new_settings):
         return result
 
     def then() -> Result:

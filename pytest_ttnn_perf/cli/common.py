@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import os
 import re
 import shlex
 import time
-from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
@@ -261,19 +259,16 @@ def _sources_at(place: Path) -> list[Source]:
 _TABLES: Final = ("ops_perf_results*.csv", "cpp_device_perf_report*.csv")
 #: How the profiler writes times into names.
 _STAMP, _STAMP_FORMAT = re.compile(r"\d{4}(?:_\d\d){5}"), "%Y_%m_%d_%H_%M_%S"
-#: Below the folder of a profiler there are some hundred folders, below a checkout far more.
-_MOST_FOLDERS: Final = 10_000
 
 
 def _sources_in(folder: Path) -> list[Source]:
     """Find the newest op table and the report database of a folder."""
     found: list[Source] = []
-    tables, unread = _tables_below(folder)
-    closed = f", not looked into: {', '.join(sorted(unread))}" if unread else ""
+    tables = _tables_below(folder)
     if tables:
         (table,) = _sources_at(max(tables, key=_written))
         several = f", the newest of {len(tables)} in {folder}" if len(tables) > 1 else ""
-        found.append(table._replace(label=table.label + several + closed, searched=True))
+        found.append(table._replace(label=table.label + several, searched=True))
     database = folder / DATABASE
     if database.is_file():
         found.append(Source(database, Input.REPORT, ArtifactKind.REPORT_DB.value, searched=True))
@@ -281,29 +276,18 @@ def _sources_in(folder: Path) -> list[Source]:
         raise InputError(
             folder,
             f"expected a folder with {DATABASE} of ttnn, or with an ops_perf_results CSV of the "
-            f"profiler, found neither{closed}; name other files themselves",
+            f"profiler, found neither; name other files themselves",
         )
     return found
 
 
-def _tables_below(folder: Path) -> tuple[list[Path], list[str]]:
-    """Return op tables of the better kind, and unreadable folders.
-
-    Hidden folders and links to folders are left out.
-    """
-    found: dict[str, list[Path]] = {name: [] for name in _TABLES}
-    unread: list[str] = []
-    walk = os.walk(folder, onerror=lambda error: unread.append(str(error.filename)))
-    for count, (parent, folders, names) in enumerate(walk):
-        if count == _MOST_FOLDERS:
-            problem = f"more than {_MOST_FOLDERS} folders are below it"
-            raise InputError(folder, f"{problem}: name that of the capture itself")
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for file in (Path(parent, name) for name in names):
-            for pattern, tables in found.items():
-                if fnmatch(file.name.removesuffix(".gz"), pattern) and file.is_file():
-                    tables.append(file)
-    return next(filter(None, found.values()), []), unread
+def _tables_below(folder: Path) -> list[Path]:
+    """Return op tables of the better kind; links to folders are left out."""
+    for pattern in _TABLES:
+        files = (*folder.rglob(pattern), *folder.rglob(f"{pattern}.gz"))
+        if found := [file for file in files if file.is_file()]:
+            return found
+    return []
 
 
 def _written(file: Path) -> tuple[str, str]:

@@ -24,7 +24,6 @@ from pytest_ttnn_perf.cli.common import (
     add_format,
     capture_of,
     from_here,
-    matches,
     newest_record,
     number_within,
     plain,
@@ -174,7 +173,9 @@ def wanted_history(options: argparse.Namespace) -> RunHistory:
         notes = (f"tests that were renamed are not followed: {error}",)
     url = None if options.runs else _database_url(options)
     if url is not None:
-        history = _read_database(url, options, wanted, renamed)
+        from pytest_ttnn_perf.history.database import Database, read_runs
+
+        history = read_runs(Database(url), Path.cwd(), wanted, last=options.last)
     else:
         history = _read_files(options, wanted)
     runs = follow(history.runs, renamed)
@@ -204,26 +205,6 @@ def _read_files(options: argparse.Namespace, wanted: RunSelection) -> RunHistory
     return history if options.last is None else replace(history, runs=history.runs[-options.last :])
 
 
-def _read_database(
-    url: DatabaseUrl, options: argparse.Namespace, wanted: RunSelection, renamed: Renamed
-) -> RunHistory:
-    from pytest_ttnn_perf.history.database import Database, read_runs
-
-    selector = getattr(options, "test", None) or ""
-
-    def named(tests: Sequence[str]) -> list[str]:
-        before = {
-            name
-            for (_, now), names in renamed.items()
-            if matches(now, selector)
-            for _, name in names
-        }
-        return [test for test in tests if test in before or matches(test, selector)]
-
-    tests = named if selector else None
-    return read_runs(Database(url), Path.cwd(), wanted, last=options.last, tests=tests)
-
-
 def _database_url(options: argparse.Namespace) -> DatabaseUrl | None:
     cwd = Path.cwd()
     if options.history:
@@ -249,7 +230,6 @@ def _database(options: argparse.Namespace) -> Database:
 
 # ``ttnn-perf history import``, ``export`` and ``prune``.
 
-_MILESTONES: Final = 10
 #: As much of a file as identifies it.
 _HEAD: Final = 1 << 12
 
@@ -276,7 +256,7 @@ def run_import(options: argparse.Namespace) -> Result:
     unreadable: list[str] = []
     with LiveLine() as line:
         for number, file in enumerate(files, start=1):
-            _show(line, "sending run records", number, len(files))
+            line.progress(f"sending run records: {number} of {len(files)}", number % 100 == 0)
             try:
                 run = read_run(file)
             except InputError as error:
@@ -292,12 +272,6 @@ def run_import(options: argparse.Namespace) -> Result:
         lines.append(f"not sent, as they cannot be read: {counted(len(unreadable), 'file')}")
         lines += [f"  {problem}" for problem in unreadable]
     return plain(lines)
-
-
-def _show(line: LiveLine, what: str, number: int, count: int) -> None:
-    """Show how far a command is; in a log, at milestones."""
-    part = max(1, count // _MILESTONES)
-    line.progress(f"{what}: {number} of {count}", number % part == 0 and count > _MILESTONES)
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:
@@ -319,8 +293,8 @@ def run_export(options: argparse.Namespace) -> Result:
     records = stored_records(database)
     with LiveLine() as line:
         for number, record in enumerate(records, start=1):
-            _show(line, "writing run records", number, len(records))
-            file = folder / record.file
+            line.progress(f"writing run records: {number} of {len(records)}", number % 100 == 0)
+            file = folder / record.name
             if file.exists():
                 existing += 1
             else:

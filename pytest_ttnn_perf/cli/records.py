@@ -263,30 +263,24 @@ def _lacking(runs: Mapping[Path, Run], expected: int | None) -> str | None:
 def _repeated(runs: Mapping[Path, Run]) -> dict[Path, Path]:
     """Map records that repeat a shard to the first record of it.
 
-    Shards of one name and label that have a test in common are the same one. Where shards have no
-    names, one must have all tests of the other: a control may be in each of them.
+    They are of one run; or of shards of one name and label that have a test in common.
     """
     found: dict[Path, Path] = {}
-    tests = {
-        record: {
-            (judged.observation.hardware or run.hardware, name)
-            for name, judged in run.tests.items()
-        }
-        for record, run in runs.items()
-    }
     for record, run in runs.items():
         for first, other in runs.items():
             if first is record:
                 break
-            shard, ours, theirs = run.environment.shard, tests[record], tests[first]
-            alike = (run.label, shard) == (other.label, other.environment.shard)
-            common = ours & theirs
-            again = bool(common) if shard is not None else common in (ours, theirs)
             same = run.id is not None and run.id == other.id
-            if same or (alike and again):
+            shards = (run.label, run.environment.shard), (other.label, other.environment.shard)
+            named = run.environment.shard is not None and shards[0] == shards[1]
+            if same or (named and _tests_of(run) & _tests_of(other)):
                 found[record] = found.get(first, first)
                 break
     return found
+
+
+def _tests_of(run: Run) -> set[tuple[Hardware | None, str]]:
+    return {(j.observation.hardware or run.hardware, name) for name, j in run.tests.items()}
 
 
 def _parts_of(runs: Mapping[Path, Run]) -> list[Part]:

@@ -1,19 +1,16 @@
 """History database: send, read, export and prune runs.
 
-Transactions are tried again, and errors are told in words without secrets. The only place that
-imports SQLAlchemy.
+Errors are told in words without secrets. The only place that imports SQLAlchemy.
 """
 
 from __future__ import annotations
 
 import json
-import random
 import re
 import sqlite3
 import time
 import zlib
 from collections import defaultdict
-from contextlib import closing, suppress
 from functools import partial
 from hashlib import sha256
 from itertools import islice
@@ -68,7 +65,7 @@ from pytest_ttnn_perf.history.runs import (
 from pytest_ttnn_perf.report.run import run_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from sqlalchemy import Connection, Engine
 
@@ -84,17 +81,10 @@ T = TypeVar("T")
 VERSION: Final = 4
 #: Keeps others from making the tables meanwhile; any number that nobody else uses.
 _LOCK: Final = 7_866_376
-#: After these pauses a transaction is tried again. With what each try may wait itself, a database
-#: that does not answer is given up within a minute.
-_PAUSES_S: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0)
-#: How long one try waits for a lock of SQLite, or for a server to take a connection.
-_WAIT_S: Final = 5
+#: How long a lock of SQLite is waited for, or a server that takes no connection.
+_WAIT_S: Final = 30
 #: How long a server may take for one statement; inserting a run takes a fraction of a second.
 _STATEMENT_MS: Final = 60_000
-#: Of PostgreSQL: connections, conflicts of transactions, too many clients, a server that stops or
-#: starts, a lock that is not to be had.
-_PASSING: Final = ("08", "40", "53300", "57P", "55P03")
-_NOT_YET: Final = ("starting up", "shutting down", "recovery", "too many", "remaining connection")
 #: So many values are asked for at once; older SQLites take 999.
 _CHUNK: Final = 500
 #: A longer name of a run is cut: an index takes some 2,700 bytes.
@@ -161,14 +151,10 @@ class HistoryError(TtnnPerfError):
 
 
 class Database:
-    """A database, in which work is done in transactions of its own.
+    """A database, in which work is done in transactions of its own."""
 
-    Nothing is kept open between them: a server may stop and come back.
-    """
-
-    def __init__(self, url: DatabaseUrl, *, pause: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, url: DatabaseUrl) -> None:
         self.url = url
-        self._pause = pause
         #: By whether they write; statements are compiled once for each.
         self._engines: dict[bool, Engine] = {}
         self._is_current = False
@@ -176,26 +162,16 @@ class Database:
     def read(self, work: Callable[[Connection], T]) -> T:
         if self.url.file is not None and not self.url.file.exists():
             raise HistoryError(self.url, "expected a database, found nothing")
-        return self._attempts(work, writes=False)
+        return self._work(work, writes=False)
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Run ``work`` in one transaction; create the tables first.
+        """Run ``work`` in one transaction; create the tables first."""
+        return self._work(work, writes=True)
 
-        What was done may be done again, if the server was lost before it could say so: ``work``
-        must look for what it writes.
-        """
-        return self._attempts(work, writes=True)
-
-    def compact(self) -> None:
-        """Return freed space to the disk; servers do so themselves."""
-        if self.url.file is not None:
-            with suppress(sqlite3.Error), closing(self._open_file(writes=True)) as connection:
-                connection.execute("VACUUM")
-
-    def _attempts(self, work: Callable[[Connection], T], *, writes: bool) -> T:
+    def _work(self, work: Callable[[Connection], T], *, writes: bool) -> T:
         if writes not in self._engines:
             self._engines[writes] = self._new_engine(writes=writes)
-        for pause_s in (*_PAUSES_S, None):
+        for is_last in (False, True):
             try:
                 with self._engines[writes].begin() as connection:
                     if connection.dialect.name == "postgresql":
@@ -205,14 +181,13 @@ class Database:
                         self._check_version(connection, writes=writes)
                     done = work(connection)
             except SQLAlchemyError as error:
+                # Somebody else wrote the same row meanwhile: now it can be seen.
+                if isinstance(error, IntegrityError) and not is_last:
+                    continue
                 # The chain of causes may have secrets in it.
-                if pause_s is None or not _may_pass(error):
-                    raise HistoryError(self.url, _problem(error, self.url)) from None
-            else:
-                self._is_current = True
-                return done
-            # Many runners that start again at once would meet again at once.
-            self._pause(pause_s * random.uniform(0.5, 1.5))
+                raise HistoryError(self.url, _problem(error, self.url)) from None
+            self._is_current = True
+            return done
         raise AssertionError
 
     def _check_version(self, connection: Connection, *, writes: bool) -> None:
@@ -274,23 +249,6 @@ def _version(connection: Connection) -> Any:
         return None
     newest = select(_SCHEMA.c.version, _SCHEMA.c.written_by).order_by(_SCHEMA.c.version.desc())
     return connection.execute(newest).first()
-
-
-def _may_pass(error: SQLAlchemyError) -> bool:
-    """Check for a transient error, which is worth a retry."""
-    if not isinstance(error, DBAPIError):
-        return False
-    # Somebody else wrote the same row meanwhile: now it can be seen.
-    if isinstance(error, IntegrityError) or error.connection_invalidated:
-        return True
-    told, state = str(error.orig), getattr(error.orig, "sqlstate", None)
-    if isinstance(state, str):
-        return state.startswith(_PASSING)
-    if isinstance(error.orig, sqlite3.Error):
-        return "is locked" in told  # another process writes
-    is_connecting = type(error.orig).__name__ in {"OperationalError", "ConnectionTimeout"}
-    # Without FATAL, the server is not there, or about to start.
-    return is_connecting and ("FATAL:" not in told or any(word in told for word in _NOT_YET))
 
 
 def _chunks(items: Iterable[Any]) -> Iterator[list[Any]]:
@@ -389,18 +347,12 @@ def _delete_runs(connection: Connection, numbers: Iterable[int]) -> None:
 
 
 class StoredRecord(Struct, frozen=True):
-    """The record of a run in a database."""
+    """The record of a run in a database; ``name`` is that of a file."""
 
     database: Database
     number: int
     name: str
     is_stored: ClassVar[bool] = True
-
-    @property
-    def file(self) -> str:
-        if re.fullmatch(r"\w[\w.+-]*", self.name, re.ASCII) and len(self.name) <= _LONGEST_NAME:
-            return f"{self.name}.json"
-        return f"run-{_digest(self.name)}.json"
 
     def read(self) -> Run:
         return parse_json(self.text(), decode_run, file=Path(self.name))
@@ -422,21 +374,13 @@ class StoredRecord(Struct, frozen=True):
 
 
 def read_runs(
-    database: Database,
-    folder: Path,
-    wanted: RunSelection,
-    *,
-    last: int | None = None,
-    tests: Callable[[Sequence[str]], Collection[str]] | None = None,
+    database: Database, folder: Path, wanted: RunSelection, *, last: int | None = None
 ) -> RunHistory:
-    """Read the selected runs; ``folder`` is in the repository of their commits.
-
-    ``tests`` chooses among the names of all tests; None for all.
-    """
+    """Read the selected runs; ``folder`` is in the repository of their commits."""
     history = arranged(_headings(database), folder, wanted)
     runs = history.runs if last is None else history.runs[-last:]
     numbers = [run.source.number for run in runs if isinstance(run.source, StoredRecord)]
-    readings = database.read(partial(_readings, numbers, tests))
+    readings = database.read(partial(_readings, numbers))
     filled = (
         replace(run, readings=tuple(readings.get(number, ())))
         for run, number in zip(runs, numbers, strict=True)
@@ -455,7 +399,10 @@ def _headings(database: Database) -> list[RecordedRun]:
     for row in database.read(lambda connection: connection.execute(query).all()):
         shard = f"-shard-{row.shard}" if row.shard else ""
         attempt = f"-attempt-{row.attempt}" if row.attempt else ""
-        source = StoredRecord(database, row.id, f"{row.run}{shard}{attempt}")
+        name = f"{row.run}{shard}{attempt}"
+        if not re.fullmatch(r"\w[\w.+-]*", name, re.ASCII) or len(name) > _LONGEST_NAME:
+            name = f"run-{_digest(name)}"
+        source = StoredRecord(database, row.id, f"{name}.json")
         members = json.loads(row.environment)
         try:
             environment = decode(Environment, members)
@@ -467,25 +414,14 @@ def _headings(database: Database) -> list[RecordedRun]:
     return found
 
 
-def _readings(
-    numbers: Sequence[int],
-    tests: Callable[[Sequence[str]], Collection[str]] | None,
-    connection: Connection,
-) -> dict[int, list[Reading]]:
-    """Read the readings of runs, by row id.
-
-    If no test is chosen, all are read: then whoever asked can say which names there are.
-    """
+def _readings(numbers: Sequence[int], connection: Connection) -> dict[int, list[Reading]]:
+    """Read the readings of runs, by row id."""
     seen = _OBSERVATION.c
-    filters = []
-    if tests is not None:
-        chosen = list(tests(sorted(connection.execute(select(seen.test).distinct()).scalars())))
-        filters = [seen.test.in_(chosen)] if 0 < len(chosen) <= _CHUNK else []
     found: dict[int, list[Reading]] = defaultdict(list)
     # Metrics of one definition are one object: they are compared a hundred thousand times.
     metrics: dict[tuple[str, ...], Metric] = {}
     for chunk in _chunks(numbers):
-        query = select(_OBSERVATION).where(seen.run_id.in_(chunk), *filters)
+        query = select(_OBSERVATION).where(seen.run_id.in_(chunk))
         for row in connection.execute(query.order_by(seen.run_id, seen.number)):
             name, unit, better, kind, source = definition = tuple(row[3:8])
             if definition not in metrics:
@@ -511,7 +447,6 @@ def prune(database: Database, oldest_s: float, *, dry_run: bool = False) -> tupl
     done = database.read(partial(_prune, oldest_s, dry_run=True))
     if done[0] and not dry_run:
         done = database.write(partial(_prune, oldest_s, dry_run=False))
-        database.compact()
     return done
 
 

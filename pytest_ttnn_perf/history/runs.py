@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from functools import cache
-from itertools import accumulate, chain, pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from msgspec import Struct
@@ -64,33 +63,26 @@ def in_order(
     for number, run in enumerate(sorted(runs, key=lambda r: (r.at, r.id or "", r.source.name))):
         name = lineage.full(run.commit) if lineage else run.commit
         commits[name or f"run {number}"].append(run)
-    begun: dict[str, float] = {}
     made: dict[str, float] = {}
+    guessed = 0
     for name, own in commits.items():
-        started = (seconds_of(run.at) for run in own)
-        begun[name] = min((time_s for time_s in started if time_s is not None), default=-math.inf)
         times: list[float | None] = [lineage.times.get(name) if lineage else None]
         times += [seconds_of(run.environment.committed_at) for run in own]
-        made |= {name: known[0]} if (known := [t for t in times if t is not None]) else {}
-    placed = sorted(
-        (name for name in commits if commits[name][0].place is not None),
-        key=lambda name: commits[name][0].place or 0,
-    )
-    places = {name: place for place, name in enumerate(placed)}
-    # When what git knows up to a place was made: a clock that went back changes no order.
-    latest_made = [*accumulate((made.get(name, begun[name]) for name in placed), max)]
-    latest_begun = [*accumulate((begun[name] for name in placed), max)]
+        known: list[float] = [time_s for time_s in times if time_s is not None]
+        guessed += len(own) if not known and own[0].place is None else 0
+        known += [time_s for run in own if (time_s := seconds_of(run.at)) is not None]
+        made[name] = known[0] if known else -math.inf
+    # In the order of git, a clock that went back changes nothing.
+    latest = -math.inf
+    for name in sorted(commits, key=lambda name: commits[name][0].place or 0):
+        if commits[name][0].place is not None:
+            latest = made[name] = max(latest, made[name])
 
-    def key(name: str) -> tuple[int, float]:
-        if name in places:
-            return places[name] + 1, -math.inf
-        if name in made:
-            return bisect_right(latest_made, made[name]), made[name]
-        return bisect_right(latest_begun, begun[name]), begun[name]
+    def key(name: str) -> tuple[float, bool, int]:
+        place = commits[name][0].place
+        return made[name], place is None, place or 0
 
-    ordered = [run for name in sorted(commits, key=key) for run in commits[name]]
-    guessed = (own for name, own in commits.items() if name not in places and name not in made)
-    return ordered, sum(map(len, guessed))
+    return [run for name in sorted(commits, key=key) for run in commits[name]], guessed
 
 
 def seconds_of(moment: str | None) -> float | None:
@@ -182,10 +174,6 @@ class RecordFile(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        return str(self.path)
-
-    @property
-    def file(self) -> str:
         return str(self.path)
 
     def read(self) -> Run:

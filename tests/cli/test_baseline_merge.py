@@ -50,8 +50,7 @@ def test_sessions_of_two_branches_are_joined(repository: Repository) -> None:
     repository.git("checkout", "-q", "other")
     desk.store(A, stored(times(10.0, 10.1, 10.2)))
     repository.commit("theirs")
-    said = repository.git("merge", "--no-edit", "main")
-    assert "joined the sessions of both sides: test_a" in said
+    repository.git("merge", "--no-edit", "main")
     assert desk.sessions(A) == [10.0, 10.1, 10.2, 10.3]
 
 
@@ -79,7 +78,7 @@ def test_a_side_is_taken(conflict: Repository) -> None:
     desk = conflict.desk
     assert (desk.sessions(A), desk.sessions(B)) == ([10.0, 10.1, 12.0], [5.0])
     assert conflict.git("diff", "--name-only", "--diff-filter=U").split() == [FILE, TABLE]
-    for take, median in (("newest", 11.0), ("ours", 12.0)):
+    for take, median in (("theirs", 11.0), ("ours", 12.0)):
         ran = desk.run("merge", "--path", FILE, "--take", take)
         assert ran.code == 0
         assert ran.text.startswith(f"resolved in {FILE}: test_a was accepted on both sides")

@@ -153,7 +153,7 @@ def test_a_test_removed_on_one_side_and_changed_on_the_other_is_a_conflict(
     base = BaselineFile(HARDWARE, {"test_a": test})
     merged = merge_files(base, with_tests(base, test_a=None), with_tests(base, test_a=changed))
     assert [(c.ours, c.theirs) for c in merged.unsettled] == [(None, changed)]
-    newest = merge_files(
-        base, with_tests(base, test_a=None), with_tests(base, test_a=changed), take=Take.NEWEST
+    theirs = merge_files(
+        base, with_tests(base, test_a=None), with_tests(base, test_a=changed), take=Take.THEIRS
     )
-    assert newest.file.tests == {"test_a": changed}
+    assert theirs.file.tests == {"test_a": changed}

@@ -60,7 +60,7 @@ def database(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(databases, "_WAIT_S", 0.01)
     shutil.copy(made, "perf.db")
-    return Database(database_url("sqlite:///perf.db", tmp_path), pause=lambda _: None)
+    return Database(database_url("sqlite:///perf.db", tmp_path))
 
 
 def runs_in(database: Database) -> list[tuple[str | None, int]]:
@@ -124,23 +124,12 @@ def test_a_database_of_another_version_is_refused_by_name(database: Database) ->
     assert Path("perf.db").read_bytes() == before
 
 
-def test_a_locked_database_is_waited_for_but_not_for_ever(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pauses: list[float] = []
-    monkeypatch.setattr(database, "_pause", pauses.append)
+def test_a_locked_database_is_waited_for_but_not_for_ever(database: Database) -> None:
     with closing(sqlite3.connect("perf.db", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         assert problem_of_sending(database) == "sqlite:///perf.db: database is locked"
-        assert len(pauses) == 7
-        assert pauses[-1] > pauses[0]
-
-        def let_go(_: float) -> None:
-            if other.in_transaction:
-                other.execute("ROLLBACK")
-
-        monkeypatch.setattr(database, "_pause", let_go)
-        assert send(database, run_of(0, 1), SOURCE) is True
+        other.execute("ROLLBACK")
+    assert send(database, run_of(0, 1), SOURCE) is True
 
 
 def test_a_run_whose_sender_is_killed_is_not_there_and_can_be_sent(database: Database) -> None:

@@ -1,4 +1,4 @@
-"""``frames.runs``, ``frames.findings`` and ``frames.baselines``: what runs left, as rows."""
+"""``frames.runs``: what runs left, as rows."""
 
 from __future__ import annotations
 
@@ -38,18 +38,15 @@ def model(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
-def test_what_runs_and_baselines_leave_is_rows(model: Project) -> None:
+def test_what_runs_leave_is_rows(model: Project) -> None:
     records = sorted(model.records(), key=lambda record: str(record["id"]))
     check_runs(records)
-    check_findings(records)
-    check_baselines(model, records)
     empty = model.path / "empty"
     empty.mkdir()
-    for read in (frames.runs, frames.findings, frames.baselines):
-        some, none = read(), read(empty)
-        assert (len(some) > 0, len(none)) == (True, 0)
-        assert list(some) == list(none) == list(frames.COLUMNS[read.__name__])
-        assert [dtype.name for dtype in some.dtypes] == [dtype.name for dtype in none.dtypes]
+    some, none = frames.runs(), frames.runs(empty)
+    assert (len(some) > 0, len(none)) == (True, 0)
+    assert list(some) == list(none) == list(frames.COLUMNS["runs"])
+    assert [dtype.name for dtype in some.dtypes] == [dtype.name for dtype in none.dtypes]
 
 
 def check_runs(records: list[dict[str, Any]]) -> None:
@@ -78,35 +75,6 @@ def check_runs(records: list[dict[str, Any]]) -> None:
     assert broken[["metric", "kind"]].isna().all(axis=None)
 
 
-def check_baselines(model: Project, records: list[dict[str, Any]]) -> None:
-    frame = frames.baselines()
-    sessions = model.stored()["test_model"]["metrics"]["latency"]["sessions"]
-    latency = frame[frame["metric"] == "latency"]
-    assert latency[["median", "mad", "n"]].to_numpy().tolist() == sessions
-    recorded = [record["id"] for record in records if record["label"] == "first"]
-    assert latency[["run", "session", "test", "better"]].to_numpy().tolist() == [
-        [*recorded, 0, TEST, "lower"]
-    ]
-    assert latency["current"].all()
-    assert latency["accepted_at"].notna().all()
-    assert set(frame["test"]) == {TEST, "test_model.py::test_broken"}
-
-
-def check_findings(records: list[dict[str, Any]]) -> None:
-    frame = frames.findings()
-    told = [
-        (record["id"], test, found["code"], found["outcome"])
-        for record in records
-        for test, judged in record["tests"].items()
-        for found in judged["findings"]
-    ]
-    assert told
-    columns = ["run", "test", "code", "outcome"]
-    assert [tuple(row) for row in frame[columns].to_numpy().tolist()] == told
-    assert frame["severity"].cat.categories.tolist() == ["error", "warning", "info"]
-
-
-@pytest.mark.parametrize("name", ["runs", "findings", "baselines"])
-def test_what_is_not_there_is_one_sentence(tmp_path: Path, name: str) -> None:
+def test_what_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(frames.InputError, match=r"nowhere: expected .* found nothing"):
-        getattr(frames, name)(tmp_path / "nowhere")
+        frames.runs(tmp_path / "nowhere")

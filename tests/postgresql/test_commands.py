@@ -4,30 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from pytest_ttnn_perf.core.settings import HISTORY_VARIABLE, database_url
-from pytest_ttnn_perf.history import database as databases
 from pytest_ttnn_perf.history.database import Database, send
 from pytest_ttnn_perf.history.runs import RecordFile
 from tests.behaviour.model import write_latency
 from tests.harness.histories import TEST, Histories, document, wobbled
-from tests.harness.history_writer import hostile_run, run_of
+from tests.harness.history_writer import hostile_run
 from tests.postgresql.server import PASSWORD
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
     from tests.harness.project import Project, Ran
     from tests.postgresql.server import Server
 
 #: The password as it is, and as it stands in a URL.
 SECRETS = (PASSWORD, "s3cret")
-
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(databases, "_PAUSES_S", (0.01, 0.02))
 
 
 def assert_secret(project: Project, *outputs: Ran) -> None:
@@ -115,16 +109,3 @@ def test_texts_of_any_length_and_letters_are_kept(url: str, tmp_path: Path) -> N
     database = Database(database_url(url, tmp_path))
     outcomes = [send(database, run, RecordFile(tmp_path)) for _ in range(2)]
     assert outcomes == [True, False]
-
-
-def test_a_server_that_comes_back_is_waited_for(
-    server: Server, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(databases, "_PAUSES_S", (0.1,))
-    server.kill()
-
-    def restart(_: float) -> None:
-        server.start()
-
-    database = Database(database_url(url, tmp_path), pause=restart)
-    assert send(database, run_of(0, 0), RecordFile(tmp_path)) is True
