@@ -139,7 +139,7 @@ def _clean(text: str) -> str:
 
 
 def fitted(around: Callable[[Message], Message], head: Message, answer: object) -> Message:
-    """Return ``head`` and answer as a message, or as much of it as fits."""
+    """Return an answer as a message, cut until it fits."""
     message = around(_as_text({**head, "answer": answer}))
     most = MOST_BYTES
     while len(encoded(message)) > MOST_BYTES:

@@ -334,8 +334,6 @@ def _full_run(record: Path, *, full: bool) -> Run:
 def add_rename(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("before", metavar="OLD")
     parser.add_argument("after", metavar="NEW")
-    add_argument(parser, "--keys", "OLD and NEW are hardware keys: move all baselines of one to "
-        "the other")  # fmt: skip
     add_change(parser)
 
 
@@ -348,26 +346,21 @@ def run_rename(options: argparse.Namespace) -> Result:
     OLD and NEW are a test with its parameters, a class, a file, or a folder that ends in /.
     """
     store = BaselineStore(edited_settings(options).baselines)
-    to = typed_hardware(options.after) if options.keys else None
-    moves_of = _moves_of_key if options.keys else _moves
-    moves = moves_of(store, options.before, options.after)
     edits = Edits(store)
-    for hardware, names in moves.items():
-        goal = to or hardware
+    for hardware, names in _moves(store, options.before, options.after).items():
         for old, new in names.items():
             stored = store.find(hardware, old)
             assert stored is not None, f"{old} was found, and is not there"
             table = store.ops_of(hardware, old)
             moved = replace(stored.renamed_from(hardware.key, old), ops=None, op_table=table)
-            put = partial(_put, moved, f"{new} has a baseline of its own on {goal.key}")
+            put = partial(_put, moved, f"{new} has a baseline of its own on {hardware.key}")
             edits.after.setdefault(hardware, {})[old] = None
-            edits.after.setdefault(goal, {})[new] = put(store.find(goal, new))
-            edits.changes.setdefault(goal, {})[new] = put
+            edits.after[hardware][new] = put(store.find(hardware, new))
+            edits.changes.setdefault(hardware, {})[new] = put
             # Another test may take its id.
-            edits.changes.setdefault(hardware, {}).setdefault(old, partial(_leave, stored, old))
-            word = "renamed" if to is None else f"moved to {to.key}"
-            metrics = metric_edits(stored, stored, dict.fromkeys(stored.metrics, word))
-            edits.tests.append(Edit(hardware.key, old, metrics, new if to is None else None))
+            edits.changes[hardware].setdefault(old, partial(_leave, stored, old))
+            metrics = metric_edits(stored, stored, dict.fromkeys(stored.metrics, "renamed"))
+            edits.tests.append(Edit(hardware.key, old, metrics, new))
     return edits.result(options)
 
 
@@ -388,16 +381,6 @@ def _leave(stored: TestBaseline, test: str, now: TestBaseline | None) -> None:
     """Leave an id, unless a run has changed its baseline meanwhile."""
     if now not in (None, stored):
         raise UsageError(f"{test} was changed meanwhile: rename it again")
-
-
-def _moves_of_key(store: BaselineStore, before: str, after: str) -> _Moves:
-    files = list(store.all_files())
-    own = [file for file in files if file.content.hardware.key == before]
-    if not own or before == after:
-        keys = ", ".join(sorted({file.content.hardware.key for file in files}))
-        message = f"expected another key than {after}, and one that there is: {keys}; found "
-        raise UsageError(message + before)
-    return {own[0].content.hardware: {test: test for test, _ in stored_tests(own)}}
 
 
 def _moves(store: BaselineStore, before: str, after: str) -> _Moves:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import product
-from math import expm1, isfinite, log
+from math import expm1, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -28,7 +27,7 @@ from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.core.text import counted, percent
 from pytest_ttnn_perf.experiments.repository import Repository
 from pytest_ttnn_perf.gate.confirm import MEASURED_ONCE
-from pytest_ttnn_perf.gate.judge import session_of
+from pytest_ttnn_perf.gate.judge import session_of, settled_value
 from pytest_ttnn_perf.gate.judging import (
     Policies,
     judge_observation,
@@ -437,7 +436,6 @@ def run_refresh(options: argparse.Namespace) -> Result:
     where = f"the {counted(len(history.runs), 'run')} of {options.branch or 'the main branch'}"
     tests = dict.fromkeys(test for _, test in found)
     named = select_tests(tests, [*options.tests, *options.rest], options.ids, where=where)
-    again = 0
     for (hardware, test), runs in found.items():
         if test not in named:
             continue
@@ -448,15 +446,10 @@ def run_refresh(options: argparse.Namespace) -> Result:
             continue
         change, not_better = refresh.change(options.reason, options.branch)
         refreshed = partial(_refreshed, change, not_better)
-        stored, before = store.find(hardware, test), refresh.baselines
-        if stored is not None and refreshed(stored).metrics == before:
-            again += 1
-            continue
         words = dict.fromkeys(change.metrics, "accepted")
         words |= dict.fromkeys(not_better, "refreshed")
-        words |= dict.fromkeys(change.metrics - before.keys(), "recorded")
+        words |= dict.fromkeys(change.metrics - refresh.baselines.keys(), "recorded")
         edits.add(hardware, test, refreshed, words)
-    edits.remarks += [f"{counted(again, 'test')} as in these runs already"] if again else []
     edits.remarks += history.notes
     return edits.result(options)
 
@@ -499,12 +492,21 @@ def _runs_by_test(history: RunHistory, policies: Policies) -> dict[tuple[Hardwar
             # What a database stores of an id may not be what its record has.
             judged = record.tests.get(recorded_as) if record else None
             whole = record is not None and record.complete and not record.shift
-            if whole and judged is not None and _trouble(judged.observation) is None:
+            if whole and judged is not None and _is_whole(judged.observation):
                 renamed = replace(judged.observation, test=test, hardware=hardware)
                 judged = judge_observation(renamed, policies, hardware=hardware)
                 name = run.id or f"{run.source.name} of {run.at}"
                 runs.append((run, RecordedTest(run.source.name, judged, name)))
     return dict(sorted(found.items(), key=lambda item: (item[0][0].key, item[0][1])))
+
+
+def _is_whole(observation: Observation) -> bool:
+    times = (
+        settled_value(seen)
+        for seen in observation.metrics.values()
+        if seen.gated and seen.metric.compared_by_ratio
+    )
+    return _trouble(observation) is None and None not in times
 
 
 class _Refresh(NamedTuple):
@@ -530,15 +532,10 @@ class _Refresh(NamedTuple):
         if len(self.runs) < MIN_REFRESHED:
             why = f"expected {MIN_REFRESHED} whole runs, found {len(self.runs)}"
             return why, "wait for more runs"
-        later = "take later runs alone with --last, or wait for more"
-        for name, (run, measured) in product(self.times, self.runs):
-            seen = measured.observation.metrics.get(name)
-            if seen is None or not all(isfinite(s) and s > 0 for s in seen.samples or (0.0,)):
-                return f"{name} is not in {run.short_commit} of {run.day}", later
         tests = [measured for _, measured in self.runs]
         joined = join_records(tests)
         if joined.problems:
-            return joined.problems[0], later
+            return joined.problems[0], "take later runs alone with --last, or wait for more"
         last, newest = self.runs[-1]
         export = "ttnn-perf history export -o . && " if last.source.is_stored else ""
         command = f"{export}{accept_command([newest.record], (self.test,), options)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from contextlib import suppress
 from functools import partial
 from math import inf
 from operator import attrgetter
@@ -55,8 +54,7 @@ from pytest_ttnn_perf.cli.common import (
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.finding import Family, Input, RuleOutcome, as_configured
 from pytest_ttnn_perf.core.settings import project_settings
-from pytest_ttnn_perf.core.text import counted, did_you_mean, quantity
-from pytest_ttnn_perf.experiments.journal import read_steps
+from pytest_ttnn_perf.core.text import did_you_mean, quantity
 from pytest_ttnn_perf.report.findings import progress_of
 from pytest_ttnn_perf.report.tables import BELOW, DROPPED, NAME, Column, Columns, Listing, Result
 
@@ -316,7 +314,7 @@ def run_plan(options: argparse.Namespace) -> Result:
                     "nothing to plan: no run is recorded here: make one with pytest --ttnn-perf, "
                     "or name a capture or a run record"
                 )
-            note = f"ttnn-perf: the newest run record: {file}{_outdated(file, settings)}\n"
+            note = f"ttnn-perf: the newest run record: {file}\n"
         planned = _of_run(read_run(file), tests, file.name)
         if not planned:
             raise InputError(file, "expected a run record with tests, found none in it")
@@ -405,15 +403,6 @@ def _doubt(findings: Iterable[Finding]) -> str:
     for finding in findings:
         if finding.fails and Family.VALIDITY.has(finding.code):
             return f"{finding.code} {finding.name}: {finding.reason}: its numbers cannot be trusted"
-    return ""
-
-
-def _outdated(record: Path, settings: Settings) -> str:
-    with suppress(InputError):  # `ttnn-perf journal` says what is wrong with it
-        since = [s for s in read_steps(settings.artifacts) if s.is_kept and s.id > record.stem]
-        if since:
-            kept = f"{counted(len(since), 'step')} kept since"
-            return f"; without the {kept}: record anew with pytest --ttnn-perf"
     return ""
 
 

@@ -282,7 +282,7 @@ def _sources_in(folder: Path) -> list[Source]:
 
 
 def _tables_below(folder: Path) -> list[Path]:
-    """Return op tables of the better kind; links to folders are left out."""
+    """Return op tables of the better kind, not through links."""
     for pattern in _TABLES:
         files = (*folder.rglob(pattern), *folder.rglob(f"{pattern}.gz"))
         if found := [file for file in files if file.is_file()]:

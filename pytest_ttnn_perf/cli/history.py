@@ -445,7 +445,7 @@ def _joined(files: Sequence[Path]) -> Run:
 
 
 def _captures(words: Sequence[str], options: argparse.Namespace) -> list[Capture]:
-    """Return the files of one program, or of several: those of one kind."""
+    """Group files by program: several of one kind are of several."""
     own = [capture_of(options, [word]) for word in words]
     kinds = [source.input for capture in own for source in capture.sources]
     return own if len(set(kinds)) < len(kinds) or not own else [capture_of(options, words)]

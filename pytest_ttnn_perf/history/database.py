@@ -347,7 +347,7 @@ def _delete_runs(connection: Connection, numbers: Iterable[int]) -> None:
 
 
 class StoredRecord(Struct, frozen=True):
-    """The record of a run in a database; ``name`` is that of a file."""
+    """The record of a run in a database, named as its file."""
 
     database: Database
     number: int

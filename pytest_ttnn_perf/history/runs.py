@@ -64,25 +64,27 @@ def in_order(
         name = lineage.full(run.commit) if lineage else run.commit
         commits[name or f"run {number}"].append(run)
     made: dict[str, float] = {}
-    guessed = 0
+    begun: dict[str, float] = {}
     for name, own in commits.items():
         times: list[float | None] = [lineage.times.get(name) if lineage else None]
         times += [seconds_of(run.environment.committed_at) for run in own]
         known: list[float] = [time_s for time_s in times if time_s is not None]
-        guessed += len(own) if not known and own[0].place is None else 0
-        known += [time_s for run in own if (time_s := seconds_of(run.at)) is not None]
-        made[name] = known[0] if known else -math.inf
+        begun[name] = min((seconds_of(run.at) or 0.0 for run in own), default=0.0)
+        if known or own[0].place is not None:
+            made[name] = known[0] if known else begun[name]
     # In the order of git, a clock that went back changes nothing.
     latest = -math.inf
-    for name in sorted(commits, key=lambda name: commits[name][0].place or 0):
-        if commits[name][0].place is not None:
+    places = {name: commits[name][0].place for name in made}
+    for name in sorted(made, key=lambda name: places[name] or 0):
+        if places[name] is not None:
             latest = made[name] = max(latest, made[name])
-
-    def key(name: str) -> tuple[float, bool, int]:
-        place = commits[name][0].place
-        return made[name], place is None, place or 0
-
-    return [run for name in sorted(commits, key=key) for run in commits[name]], guessed
+    ordered = sorted(made, key=lambda name: (made[name], places[name] is None, places[name] or 0))
+    guessed = sorted(commits.keys() - made.keys(), key=begun.__getitem__)
+    for name in guessed:
+        before = (n for n, other in enumerate(ordered, 1) if begun[other] <= begun[name])
+        ordered.insert(max(before, default=0), name)
+    runs_of = [run for name in ordered for run in commits[name]]
+    return runs_of, sum(len(commits[name]) for name in guessed)
 
 
 def seconds_of(moment: str | None) -> float | None:

@@ -157,20 +157,6 @@ def test_what_changed_with_it_may_be_the_cause(
     assert (change["command"] is None) == (commits == 1)
 
 
-def test_tests_that_a_commit_changed_on_all_hosts_are_told_together(
-    histories: Histories, project: Project
-) -> None:
-    commits = histories.commits(36)
-    for day, commit in enumerate(commits):
-        values = layers(1.06 if day >= 18 else 1.0, day)
-        values[TEST] = wobbled(10.0, day)  # it is none of them
-        histories.record(commit, values, day=day, host=HOSTS[day % 3])
-    found = changes(project)
-    assert {change["test"] for change in found} == set(TESTS)
-    causes = {(change["cause"], change["bad"], change["hosts"]) for change in found}
-    assert causes == {("code", commits[18], ", ".join(HOSTS))}
-
-
 def test_two_hosts_that_change_one_after_the_other_are_told_apart(
     histories: Histories, project: Project
 ) -> None:

@@ -18,8 +18,6 @@ HOSTILE = (
 )
 REGRESSED = "models/tests/test_llama.py::test_decode[8B-batch32-seq128]"
 IMPROVED = "models/tests/test_resnet50.py::test_resnet50[batch16-device_params0]"
-#: Of many tests, every so many-th fails.
-_FAILS = 25
 _NO_HISTORY: Part = {name: [] for name in ("runs", "values", "outcomes", "marks", "changes")}
 
 
@@ -47,44 +45,6 @@ def small() -> Part:
         "trends": [trend],
         "notes": ["3 runs of pull requests are left out of histories."],
     }  # fmt: skip
-
-
-def large(tests: int = 1000, metrics: int = 3, sessions: int = 50) -> Part:
-    """Return a page of so many tests, with metrics, and sessions in each of their histories."""
-    chance = random.Random(7)
-    found = []
-    for number in range(tests):
-        failed = number % _FAILS == 0
-        names = ("wall_time", "device_kernel_time", "first_call_time")[:metrics]
-        slower = 0.08 if failed else 0.0
-        made = [
-            _metric(
-                name,
-                chance.lognormvariate(16, 1),
-                chance,
-                sessions=sessions,
-                slower=slower if name == "wall_time" else 0.0,
-            )
-            for name in names
-        ]
-        id_ = f"models/demos/family_{number % 17}/tests/test_model_{number}.py::test_perf"
-        word, key = "REGRESSED" if failed else "WITHIN", "n300" if number % 3 else "n150"
-        command = [f"ttnn-perf baseline accept '{id_}' --reason '...'"] if failed else []
-        found.append(
-            _test(
-                id_,
-                word,
-                0 if failed else 7,
-                failed=failed,
-                key=key,
-                metrics=made,
-                commands=command,
-            )
-        )
-    failures = len(range(0, tests, _FAILS))
-    counts = [("REGRESSED", failures), ("WITHIN", tests - failures)]
-    return {**small(), "headline": f"{failures} of {tests} tests failed", "counts": counts,
-            "runs": _runs(sessions), "tests": found}  # fmt: skip
 
 
 def _test(id_: str, outcome: str, worst: int, **members: object) -> Part:

@@ -10,8 +10,6 @@ import pytest
 from tests.browser.sample import HOSTILE, IMPROVED, REGRESSED
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.browser.conftest import Reader
 
 ROWS = "tr[data-place]"
@@ -77,11 +75,6 @@ def test_a_link_restores_what_was_looked_at_and_the_back_button_goes_back(reader
     assert IMPROVED in page.title()
     # What is not there is no test.
     assert len(ids(reader.open(address="#test=gone&sort=nonsense&outcome="))) == 12
-
-
-def test_a_thousand_tests_are_in_the_table(reader: Reader, files: Path) -> None:
-    assert (files / "large.html").stat().st_size <= 6_000_000
-    assert reader.open("large").locator(ROWS).count() == 1000
 
 
 def test_hostile_texts_are_texts(reader: Reader) -> None:

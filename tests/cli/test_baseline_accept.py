@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,14 +16,6 @@ A, B = "models/test_a.py::test_a", "models/test_b.py::test_b[8]"
 SLOW = timed([12.0, 12.1, 11.9], [12.1, 12.0], [12.0])
 FAST = timed([8.0, 8.1, 7.9], [8.1, 8.0], [8.0])
 LIMITED = {"metrics": {"pcc": {"unit": "", "kind": "accuracy", "samples": [0.9], "at_least": 0.99}}}
-TABLE = {
-    "time": "DEVICE KERNEL DURATION [ns]",
-    "columns": [
-        "op", "inputs", "outputs", "cores", "fidelity", "settings", "count", "total_ns",
-        "median_ns",
-    ],
-    "rows": [["Matmul", "1x1x32x32 TILE BFLOAT16 L1", "", 64, "HiFi2", "", 1, 1000, 1000]],
-}  # fmt: skip
 
 
 def test_new_tests_are_recorded_with_the_provenance_of_the_record(desk: Desk) -> None:
@@ -176,14 +167,6 @@ def test_tests_are_chosen(desk: Desk, selector: str, chosen: list[str]) -> None:
     assert [test for test in (A, B) if desk.find(test)] == chosen
 
 
-def test_the_op_table_is_stored_beside(desk: Desk) -> None:
-    desk.record(tests={A: timed([10.0], ops=TABLE)})
-    ran = desk.run("accept", "run.json")
-    place = "baselines/wormhole_b0-n150-1x1/models/test_a.ops/test_a.csv"
-    assert f"create {place}" in ran.text
-    assert (desk.path / place).read_text().splitlines()[1].startswith("Matmul,")
-
-
 def test_a_run_that_was_cut_short_is_taken_by_name_only(desk: Desk) -> None:
     desk.record(tests={A: [10.0], B: [5.0]}, complete=False)
     ran = desk.run("accept", "run.json")
@@ -192,16 +175,6 @@ def test_a_run_that_was_cut_short_is_taken_by_name_only(desk: Desk) -> None:
     assert f"ttnn-perf baseline accept run.json -- {A}" in ran.errors
     assert desk.run("accept", "run.json", A).code == 0
     assert (desk.sessions(A), desk.sessions(B)) == ([10.0], [])
-
-
-def test_the_journal_of_a_killed_run_too(desk: Desk) -> None:
-    heading = {"format": 1, "hardware": {"arch": "wormhole_b0", "board": "n150", "mesh": "1x1"}}
-    lines = [{**heading, "journal": True}, {A: timed([10.0])}, {A: timed([10.0], [10.1])}]
-    text = "\n".join(json.dumps(line) for line in lines) + '\n{"models/test_b.py::te'
-    (desk.path / "killed.jsonl").write_text(text)
-    assert "cut short after 1 test" in desk.run("accept", "killed.jsonl").errors
-    assert desk.run("accept", "killed.jsonl", A).code == 0
-    assert desk.sessions(A) == [10.0, 10.1]
 
 
 def test_a_shifted_machine_sets_no_standard(desk: Desk) -> None:

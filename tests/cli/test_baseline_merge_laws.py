@@ -79,32 +79,6 @@ def test_both_directions_give_the_same(
 
 
 @SOME
-@given(st.none() | FILES, FILES, FILES, st.sampled_from(Take))
-def test_what_is_taken_is_one_of_the_sides_and_settles_it(
-    base: BaselineFile | None, ours: BaselineFile, theirs: BaselineFile, take: Take
-) -> None:
-    merged = merge_files(base, ours, theirs, take=take)
-    assert not merged.unsettled
-    for conflict in merged.conflicts:
-        sides = {Take.OURS: conflict.ours, Take.THEIRS: conflict.theirs}
-        assert merged.file.tests.get(conflict.test) == sides[conflict.taken]
-
-
-@SOME
-@given(FILES, stored_tests(), stored_tests())
-def test_one_test_accepted_differently_twice_is_a_conflict(
-    base: BaselineFile, one: TestBaseline, other: TestBaseline
-) -> None:
-    then = base.tests.get("test_a")
-    assume(one.metrics != other.metrics)
-    assume(then is None or then.accepted not in (one.accepted, other.accepted))
-    ours, theirs = with_tests(base, test_a=one), with_tests(base, test_a=other)
-    merged = merge_files(base, ours, theirs)
-    assert [(c.test, c.ours, c.theirs) for c in merged.unsettled] == [("test_a", one, other)]
-    assert merged.file == ours
-
-
-@SOME
 @given(stored_tests(), st.lists(SESSIONS, max_size=12), st.lists(SESSIONS, max_size=12))
 def test_sessions_of_both_sides_are_joined(
     test: TestBaseline, mine: list[Session], its: list[Session]

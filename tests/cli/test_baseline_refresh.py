@@ -82,8 +82,6 @@ def test_the_last_runs_become_the_sessions(histories: Histories, project: Projec
     assert found.accepted.commit == f"{9:040x}"[:12]
     assert found.accepted.reason == "refreshed from 6 runs of main, 2026-09-04 to 2026-09-09"
     assert found.metrics["latency"].accepted_value == 10.0
-    again = refresh(project, "--last", "6")
-    assert "1 test as in these runs already" in again.text
 
 
 def test_a_slow_creep_is_refused_by_name(histories: Histories, project: Project) -> None:
@@ -132,7 +130,7 @@ def test_what_got_faster_is_taken(histories: Histories, project: Project) -> Non
     assert stored(project).metrics["latency"].accepted_value is None
 
 
-def test_a_time_that_a_run_lacks_is_refused(histories: Histories, project: Project) -> None:
+def test_a_run_that_lacks_a_time_does_not_count(histories: Histories, project: Project) -> None:
     for day in range(4):
         night(histories, 10.0)
         with edited(histories.made[-1]) as read:
@@ -140,7 +138,8 @@ def test_a_time_that_a_run_lacks_is_refused(histories: Histories, project: Proje
             metrics["warm_latency"] = {"unit": "ms", "samples": [9.0]}
             if day == 1:
                 metrics["latency"] |= {"samples": [], "note": "lost"}
-    assert "1x1: latency is not in " in refused(refresh(project, "--last", "4"))
+    assert refresh(project, "--last", "4").code == 0
+    assert len(medians(project)) == 3
 
 
 def test_runs_that_do_not_count(histories: Histories, project: Project) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.gate import store as store_module
 from tests.harness.baselines import N150, T3K, ops, stored, times
 
 if TYPE_CHECKING:
@@ -75,23 +74,3 @@ def test_mistakes_are_named(desk: Desk, before: str, after: str, says: str) -> N
     ran = desk.run("rename", before, after)
     assert (ran.code, ran.text) == (2, "")
     assert re.search(says, ran.errors)
-
-
-def test_a_rename_that_is_cut_short_loses_nothing_and_can_be_ended(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    desk.store(OLD, stored(times(10.0), table=ops("Matmul")))
-    moved = "cnn/test_a.py::test_old"
-
-    def dies(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    before = desk.files()
-    with monkeypatch.context() as patched:
-        patched.setattr(store_module, "remove_file", dies)  # after the new, before the old goes
-        with pytest.raises(KeyboardInterrupt):
-            desk.run("rename", "models/", "cnn/")
-    assert (desk.sessions(OLD), desk.sessions(moved)) == ([10.0], [])
-    assert desk.files() == before
-    assert desk.run("rename", "models/", "cnn/").code == 0
-    assert (desk.sessions(OLD), desk.sessions(moved)) == ([], [10.0])

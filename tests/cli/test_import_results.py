@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.harness.benchmarks import (
     DEMO,
     complete_run,
@@ -88,18 +86,3 @@ def test_hardware_that_is_not_said_is_asked_for(project: Project) -> None:
     assert "ttnn-perf import serving.json --hardware ARCH-BOARD[-MESH]" in refused.errors
     assert ran.code == 0
     assert "1 test on wormhole_b0-n150-1x1: 6 metrics gated, 7 recorded only" in ran.text
-
-
-@pytest.mark.parametrize(
-    ("key", "complaint"),
-    [
-        ("n150", "expected a hardware key such as wormhole_b0-n150-1x1, found 'n150'"),
-        ("wormhole-n150", "found 'wormhole'; did you mean wormhole_b0?"),
-        ("blackhole-n150", "blackhole-n150: n150 is a board of wormhole_b0"),
-    ],
-)
-def test_hardware_is_spelt_as_a_key(project: Project, key: str, complaint: str) -> None:
-    write(project, "serving.json", vllm_result())
-    ran = project.cli("import", "serving.json", "--hardware", key)
-    assert ran.code == 2
-    assert complaint in ran.errors

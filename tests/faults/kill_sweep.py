@@ -121,14 +121,6 @@ def _conflict(folder: Path) -> None:
     repository.git("checkout", "-q", "--ours", ".")  # git's own marks are no baseline
 
 
-def _versions(folder: Path) -> None:
-    desk = Desk(folder)
-    for name, median in (("base", 10.0), ("ours", 12.0), ("theirs", 11.0)):
-        desk.store(A, stored(times(median)))
-        shutil.copy(folder / FILE, folder / f"{name}.json")
-    shutil.copy(folder / "ours.json", folder / FILE)
-
-
 def _project(folder: Path, *, stores: bool) -> None:
     (folder / "pytest.ini").write_text("[pytest]\n")
     (folder / "test_model.py").write_text(MODEL)
@@ -146,17 +138,12 @@ WHY = ("--update", "all", "--reason", "why")
 SCENES = (
     Scene("accept", _changed, ("ttnn-perf", "baseline", "accept", "run.json", *WHY)),
     Scene("rename", _moved, ("ttnn-perf", "baseline", "rename", "models/", "cnn/")),
-    Scene("rename keys", _moved,
-          ("ttnn-perf", "baseline", "rename", "--keys", N150.key, f"{N150.key}-host_lab7")),
     Scene("refresh", _nights,
           ("ttnn-perf", "baseline", "refresh", "--from-history", "--runs", "nights", "--last=3")),
     Scene("forget", _moved, ("ttnn-perf", "baseline", "forget", "--key", N150.key, "--", A)),
     Scene("prune", _gone, ("ttnn-perf", "baseline", "prune", "run.json", "--full")),
     Scene("merge", _conflict,
           ("ttnn-perf", "baseline", "merge", "--path", FILE, "--take", "theirs")),
-    Scene("merge files", _versions,
-          ("ttnn-perf", "baseline", "merge", "base.json", "ours.json", "theirs.json",
-           "--take", "theirs")),
     Scene("update", lambda folder: _project(folder, stores=True),
           (*UPDATE, "--ttnn-perf-update=all", "--ttnn-perf-reason=why")),
     Scene("calibrate", lambda folder: _project(folder, stores=True),
@@ -177,9 +164,6 @@ def view(folder: Path) -> dict[tuple[str, str], object]:
             }
             table = store.ops_of(file.content.hardware, f"{file.test_file}::{name}")
             found[file.content.hardware.key, f"{file.test_file}::{name}"] = (levels, table)
-    merged = folder / "ours.json"
-    if merged.exists():
-        found["", ""] = merged.read_text()
     return found
 
 

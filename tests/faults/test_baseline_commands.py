@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,13 +13,13 @@ from filelock import FileLock
 
 from pytest_ttnn_perf.core.errors import WriteError
 from pytest_ttnn_perf.core.files import write_bytes
-from pytest_ttnn_perf.core.ops import encode_groups
 from pytest_ttnn_perf.gate import store as store_module
-from tests.harness.baselines import ops, stored, timed, times
+from tests.harness.baselines import ops, stored, times
 from tests.harness.project import Ran
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from tests.harness.baselines import Desk
 
@@ -120,27 +119,3 @@ def test_one_file_that_cannot_be_written_does_not_cost_the_others(
     assert ran.code == 1
     assert ran.errors.endswith("test_z.json: cannot write: Read-only file system")
     assert (lived_in.sessions(A), lived_in.sessions(other)) == ([10.0, 10.1, 10.05], [])
-
-
-def test_a_merge_that_cannot_be_written_leaves_ours(desk: Desk) -> None:
-    for name, medians in (("base", (10.0,)), ("ours", (10.0,)), ("theirs", (10.0, 10.1))):
-        desk.store(A, stored(times(*medians)))
-        (stored_file,) = desk.root.rglob("test_m.json")
-        Path(desk.path, f"{name}.json").write_text(stored_file.read_text())
-    before = Path(desk.path, "ours.json").read_text()
-    (ran,) = on_full_disk(desk, ("merge", "base.json", "ours.json", "theirs.json"))
-    assert ran.code == 3
-    assert ran.errors == "ttnn-perf: ours.json: cannot write: File too large\n"
-    assert Path(desk.path, "ours.json").read_text() == before
-
-
-def test_an_op_table_that_is_no_text_is_not_written_and_said(lived_in: Desk) -> None:
-    table = encode_groups(ops("Mat\udcffmul"))
-    lived_in.record(tests={A: timed([12.0], ops=table), B: [6.0]})
-    before = lived_in.files()
-    ran = lived_in.run(*ACCEPT)
-    assert ran.code == 1
-    place = lived_in.root / "wormhole_b0-n150-1x1" / "test_m.ops" / "test_a.csv"
-    problem = f"{place}: cannot write: '\\udcff' cannot be written as UTF-8"
-    assert ran.errors == f"ttnn-perf: not written: {problem}"
-    assert lived_in.files() == before

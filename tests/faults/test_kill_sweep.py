@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 #: How many kills each gets in every run. A run of pytest takes a second, and gets none; of commands
 #: that write through the same store, one is looked at closely.
-TRIES = {"accept": 4, "rename": 2, "rename keys": 2, "refresh": 2, "forget": 2, "prune": 2,
-         "merge": 3, "merge files": 2}  # fmt: skip
+TRIES = {"accept": 4, "rename": 2, "refresh": 2, "forget": 2, "prune": 2, "merge": 3}
 
 
 @pytest.mark.parametrize(

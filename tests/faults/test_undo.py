@@ -96,12 +96,6 @@ def test_one_that_git_tracks_is_refused(desk: Desk, monkeypatch: pytest.MonkeyPa
     assert desk.run("list").code == 0
 
 
-def test_who_writes_next_does_too(cut_short: Path) -> None:
-    amend(cut_short, 300.0)
-    assert BaselineStore(cut_short).ops_of(HARDWARE, TEST) == table(300.0)
-    assert not (cut_short / ".undo.json").exists()
-
-
 def test_bytes_that_are_no_text_come_back_as_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

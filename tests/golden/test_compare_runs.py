@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pytest_ttnn_perf.cli.files import run_compare
-from pytest_ttnn_perf.cli.main import parse
 from tests.harness.golden import assert_golden
 
 if TYPE_CHECKING:
@@ -108,23 +106,8 @@ def _written(folder: Path, before: object, after: object) -> tuple[Path, Path]:
     return first, second
 
 
-def _compare(first: Path, second: Path) -> str:
-    return run_compare(parse(["compare", str(first), str(second)])).text
-
-
 def test_everything_that_may_be_said(project: Project) -> None:
     _written(project.path, BEFORE, AFTER)
     ran = project.cli("compare", "before.json", "after.json")
     assert (ran.code, ran.errors) == (0, "")
     assert_golden("compare_runs_table", ran.text)
-
-
-def test_a_journal_is_compared_like_a_record_and_was_cut_short(tmp_path: Path) -> None:
-    first, second = _written(tmp_path, BEFORE, AFTER)
-    heading = {key: value for key, value in BEFORE.items() if key != "tests"}
-    tests = [json.dumps({name: test}) for name, test in BEFORE["tests"].items()]
-    journal = tmp_path / "before.jsonl"
-    journal.write_text("\n".join([json.dumps({**heading, "journal": True}), *tests]))
-    of_record, of_journal = (_compare(file, second).splitlines() for file in (first, journal))
-    told = of_record[0].replace("before.json", "before.jsonl")
-    assert of_journal == [f"{told} (the run was cut short)", *of_record[1:]]

@@ -42,7 +42,6 @@ MLP = ("mlp.csv", "--target", "350 us", "--format")
     ("golden", "words"),
     [
         *((f"mlp_{shape}", (*MLP, shape)) for shape in ("table", "markdown")),
-        ("several", ("cnn.csv", "mlp.csv")),
     ],
 )
 def test_plans_of_captures(captured: Project, golden: str, words: tuple[str, ...]) -> None:
@@ -92,11 +91,6 @@ def test_numbers_that_cannot_be_trusted_make_no_plan(captured: Project) -> None:
             ("mlp.csv", "--target", "fast"),
             2,
             "--target: expected a time with its unit, such as '12 ms', found 'fast'",
-        ),
-        (
-            ("mlp.csv", "cnn.csv", "--target", "1 ms"),
-            2,
-            "--target is of one plan, and there are 2: mlp.csv: a step, cnn.csv: a step; name one",
         ),
     ],
 )

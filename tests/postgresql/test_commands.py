@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.core.settings import HISTORY_VARIABLE, database_url
-from pytest_ttnn_perf.history.database import Database, send
-from pytest_ttnn_perf.history.runs import RecordFile
+from pytest_ttnn_perf.core.settings import HISTORY_VARIABLE
 from tests.behaviour.model import write_latency
 from tests.harness.histories import TEST, Histories, document, wobbled
-from tests.harness.history_writer import hostile_run
 from tests.postgresql.server import PASSWORD
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pytest
 
     from tests.harness.project import Project, Ran
@@ -102,10 +97,3 @@ def test_failures_are_told_without_the_password(project: Project, server: Server
     outputs.append(project.cli("history", "--histroy", url))
     assert "unrecognized arguments" in outputs[-1].errors
     assert_secret(project, *outputs)
-
-
-def test_texts_of_any_length_and_letters_are_kept(url: str, tmp_path: Path) -> None:
-    run = hostile_run("x" * 9000, "m" * 9000)
-    database = Database(database_url(url, tmp_path))
-    outcomes = [send(database, run, RecordFile(tmp_path)) for _ in range(2)]
-    assert outcomes == [True, False]

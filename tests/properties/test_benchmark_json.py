@@ -14,7 +14,6 @@ from pytest_ttnn_perf.core.errors import InputError
 from pytest_ttnn_perf.core.observation import decode_run, encode_run
 from tests.harness.benchmarks import (
     complete_run,
-    measurement,
     media_result,
     server_report,
     tt_xla_result,
@@ -44,15 +43,3 @@ def test_anything_anywhere_is_read_or_refused(data: st.DataObject) -> None:
         written = json.dumps(encode_run(run), allow_nan=False)
         again = decode_run(json.loads(written))
         assert encode_run(again) == encode_run(run)
-
-
-@given(st.lists(st.floats() | st.integers(-9, 9), min_size=1, max_size=5))
-def test_every_iteration_is_a_sample(values: list[float]) -> None:
-    document = complete_run(
-        *(measurement("run", "run", value, iteration=i) for i, value in enumerate(values))
-    )
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "result.json"
-        file.write_text(json.dumps(document))
-        (judged,) = read_benchmark_run(file).tests.values()
-    assert len(judged.observation.metrics["run"].samples) == len(values)

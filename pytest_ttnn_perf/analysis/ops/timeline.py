@@ -1,4 +1,4 @@
-"""When the ops of a capture ran, device beside device."""
+"""Start and end of each op of a capture, by device."""
 
 from __future__ import annotations
 
