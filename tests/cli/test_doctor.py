@@ -52,22 +52,6 @@ def test_without_the_kernel_compiler_no_device_opens(chip: Lab) -> None:
     assert chip.run("table").failed
 
 
-def test_every_baseline_is_read_and_a_damaged_one_fails(lab: Lab) -> None:
-    assert not lab.run("table").failed
-    folder = lab.path / "baselines" / "host-x86_64" / "models"
-    folder.mkdir(parents=True)
-    (folder / "test_a.json").write_text("<<<<<<< ours\n")
-    (folder / "test_b.json").write_text('{"format": 99}')
-
-    _, first, second = lab.checks("baselines")
-
-    for check, name in ((first, "test_a"), (second, "test_b")):
-        assert (check.ok, check.blocks) == (False, True)
-        assert check.found.startswith(f"{folder}/{name}.json")
-        assert check.remedy == f"restore it: git checkout -- {folder}/{name}.json"
-    assert lab.run("table").failed
-
-
 def test_the_system_is_not_asked_for_while_another_process_uses_a_chip(chip: Lab) -> None:
     chip.write({"proc/driver/tenstorrent/0/pids": "12\n"})
     ok, said, remedy, _ = found(chip, "key")
