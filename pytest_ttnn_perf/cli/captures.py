@@ -120,6 +120,9 @@ def _analyze(capture: Capture, name: str | None, options: argparse.Namespace) ->
 
 def _name_and_files(word: str | None, files: Sequence[str]) -> tuple[str | None, list[str]]:
     """Separate an analysis from files; a file ``l1`` is written ./l1."""
+    late = next((file for file in files if file in ANALYSES and not Path(file).exists()), None)
+    if late is not None:
+        raise UsageError(f"name one analysis, before the files: ttnn-perf analyze {late} FILE")
     if word is None or word in ANALYSES:
         return word, [*files]
     # What has no suffix and is in no folder, and is not there either, was meant as a name.
