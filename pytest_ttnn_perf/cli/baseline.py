@@ -23,7 +23,6 @@ from pytest_ttnn_perf.cli.common import (
     add_format,
     near,
     select_tests,
-    typed_hardware,
 )
 from pytest_ttnn_perf.core.baseline import decode_file, split_test_id
 from pytest_ttnn_perf.core.errors import InputError, UsageError
