@@ -140,8 +140,7 @@ def _change_text(edit: MetricEdit) -> str:
 
 
 _COLUMNS: Final[Columns[tuple[Edit, MetricEdit]]] = Columns(
-    Column("key", lambda row: row[0].key, "key", once=True,
-           title=lambda row: row[0].key),
+    Column("key", lambda row: row[0].key, "key", once=True),
     id_column(lambda row: row[0].test, renamed_to=lambda row: row[0].renamed_to),
     Column("renamed_to", lambda row: row[0].renamed_to),
     Column("metric", lambda row: row[1].metric.name, "metric", fit=METRIC),

@@ -68,7 +68,7 @@ from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.metric import Better, representative
 from pytest_ttnn_perf.core.observation import encode_run
-from pytest_ttnn_perf.core.ops import category_of, short_code
+from pytest_ttnn_perf.core.ops import category_of
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.experiments.compare_runs import Pair, Reading, compare_runs
 from pytest_ttnn_perf.gate.judge import session_of
@@ -162,7 +162,7 @@ def run_show(options: argparse.Namespace) -> Result:
 # Op tables: ops of one code together, over all devices.
 
 _OPS: Final[Columns[dict[str, Any]]] = Columns(
-    Column("op", itemgetter("op"), "op", fit=NAME, short=lambda g: short_code(g["op"])),
+    Column("op", itemgetter("op"), "op", fit=NAME),
     Column("category", itemgetter("category"), "category", fit=DROPPED[2]),
     Column("count", itemgetter("count"), "count", right=True),
     Column("total_ns", itemgetter("total_ns"), "total", lambda g: format_ns(g["total_ns"]),
@@ -405,10 +405,9 @@ def _table(rows: list[dict[str, Any]]) -> list[Block]:
     headings = [column for column in columns if column in known]
     shown = [[_cell(row.get(column)) for column in headings] for row in rows[:_MOST_ROWS]]
     table = table_of(headings, shown)
-    if len(rows) == 1:  # what is too wide for a line is long enough for a column
-        pairs = list(zip(headings, shown[0], strict=True))
-        fits = (NAME, Fit(least=_WIDEST))
-        table = replace(table, narrower=lambda: table_of(("field", "value"), pairs, fits=fits))
+    if len(rows) == 1:  # long enough for a column
+        pairs = zip(headings, shown[0], strict=True)
+        table = table_of(("field", "value"), pairs, fits=(NAME, Fit(least=_WIDEST)))
     more = len(rows) - _MOST_ROWS
     return [table, f"... and {more} more; --format json has them"] if more > 0 else [table]
 

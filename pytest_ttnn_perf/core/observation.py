@@ -424,12 +424,6 @@ class Observation(Struct, frozen=True):
     def is_simulated(self) -> bool:
         return self.hardware is not None and self.hardware.simulated
 
-    @property
-    def has_ungated_simulated_times(self) -> bool:
-        """True for times of a simulated device by the host's clock."""
-        own = (observed for observed in self.metrics.values() if not observed.gated)
-        return self.is_simulated and any(observed.metric.compared_by_ratio for observed in own)
-
 
 def _read_verdicts(value: Value) -> tuple[Verdict, ...]:
     """Read verdicts by metric; producers may leave out its definition."""

@@ -1,8 +1,8 @@
 """Doors from the gate to its wings.
 
 The gate's rooms (core, machine, gate, measure, report, plugin) never import a wing (analysis,
-experiments, history, agents, cli). They read captures, find what is wrong or changed, and announce
-a run that has finished through a module named here:
+experiments, history, agents, cli). They read captures, ask for findings and for changes by op, and
+announce a run that has finished through a module named here:
 
     artifact = wings.captures.read_attached(file, choice, began_s=0.0)
 
@@ -12,22 +12,18 @@ first used, so a run that needs no wing loads none; a type checker sees it at on
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from types import ModuleType
 
-    from pytest_ttnn_perf.analysis.checklist import bottleneck
+    from pytest_ttnn_perf import history
     from pytest_ttnn_perf.analysis.checklist import runner as findings
     from pytest_ttnn_perf.analysis.readers import attach as captures
     from pytest_ttnn_perf.analysis.show import attribution as changes
-    from pytest_ttnn_perf.experiments import journal
-    from pytest_ttnn_perf.history import database, page
 
-    __all__ = ["bottleneck", "captures", "changes", "database", "findings", "journal", "page"]
+    __all__ = ["captures", "changes", "findings", "history"]
 
 _table = ""
 
@@ -38,19 +34,10 @@ def register(table: str) -> None:
     _table = table
 
 
-def is_loaded(door: str) -> bool:
-    """Return whether the module behind a door has been imported already."""
-    return _modules()[door] in sys.modules
-
-
-def _modules() -> Mapping[str, str]:
-    module, _, name = _table.partition(":")
-    modules: Mapping[str, str] = getattr(import_module(module), name)
-    return modules
-
-
 def __getattr__(door: str) -> ModuleType:
     # The interpreter and pytest ask every module for names of their own.
-    if not _table or door not in _modules():
+    module, _, name = _table.partition(":")
+    modules = getattr(import_module(module), name) if module else {}
+    if door not in modules:
         raise AttributeError(door)
-    return import_module(_modules()[door])
+    return import_module(modules[door])

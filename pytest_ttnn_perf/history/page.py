@@ -297,9 +297,6 @@ def _remedies(report: CiReport, judged: JudgedTest) -> tuple[list[str], list[str
     groups = by_remedy(judged, told, rerun=options.rerun, blocked=blocked, shifted=shifted)
     remedies = [remedy for remedy in groups if remedy is not None]
     commands = [remedy.command for remedy in remedies if remedy.command is not None]
-    profile = options.rerun.full_profile(judged.observation) if failed else None
-    if profile is not None and not judged.observation.problems:
-        commands.append(profile)
     return commands, [remedy.advice for remedy in remedies if remedy.command is None]
 
 

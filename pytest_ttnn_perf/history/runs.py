@@ -550,7 +550,7 @@ def _verdict_colour(point: Point) -> str | None:
 
 
 _OVERVIEW: Final[Columns[Series]] = Columns(
-    Column("key", lambda s: s.key, "key", once=True, title=lambda s: s.key),
+    Column("key", lambda s: s.key, "key", once=True),
     id_column(lambda s: s.test),
     Column("metric", lambda s: s.metric.name, "metric", fit=METRIC),
     Column("unit", lambda s: s.metric.unit),

@@ -18,8 +18,6 @@ from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.finding import Subject
 from pytest_ttnn_perf.core.metric import (
-    IO_COMPUTE_TIME,
-    KERNEL_TIME,
     THROUGHPUT_TIME,
     WALL_TIME,
     Better,
@@ -557,10 +555,4 @@ def check_test(
         conflicts=variables,
         helper_pccs=helper_pccs,
     )
-    findings, unanswered = wings.findings.find(subject, settings)
-    checked = replace(observation, findings=findings, unanswered=unanswered)
-    timed = not observation.metrics.keys().isdisjoint({KERNEL_TIME, IO_COMPUTE_TIME})
-    if subject.ops is None and subject.kernels is None and not timed:
-        return checked  # a time alone does not tell what it is made of
-    bottleneck, kind = wings.bottleneck.held_back(subject, settings.rules)
-    return replace(checked, bottleneck=bottleneck, model_kind=kind.value if kind else None)
+    return wings.findings.check_observation(observation, subject, settings)

@@ -41,15 +41,10 @@ class OtherRank:
 
 #: The modules behind the doors of ``core/wings.py``.
 WINGS: Final = {
-    # Read a capture.
     "captures": "pytest_ttnn_perf.analysis.readers.attach",
-    # Find what is wrong or changed.
     "findings": "pytest_ttnn_perf.analysis.checklist.runner",
-    "bottleneck": "pytest_ttnn_perf.analysis.checklist.bottleneck",
     "changes": "pytest_ttnn_perf.analysis.show.attribution",
-    # A run has finished.
-    "page": "pytest_ttnn_perf.history.page",
-    "database": "pytest_ttnn_perf.history.database",
+    "history": "pytest_ttnn_perf.history",
 }
 
 #: Options that need the tests in this process, by their names in pytest's namespace.
@@ -166,7 +161,7 @@ def _lead(config: pytest.Config, settings: Settings, rank: tuple[int, int] | Non
         has_devices=has_devices(os.environ),
     )
     gate = GateRun(context, DeviceResults(unknown=choice.why if choice.guessed else None))
-    run = RunReport(gate, _rerun(config, tracy=choice.tracy, update=settings.update))
+    run = RunReport(gate, _rerun(config, settings.update))
     register = config.pluginmanager.register
     collection = TestCollection(config)
     register(collection, "ttnn_perf_gathering")
@@ -226,7 +221,7 @@ def _is_distributed(config: pytest.Config) -> bool:
     return not options.collectonly and distribution_of(options) is not None
 
 
-def _rerun(config: pytest.Config, *, tracy: bool, update: Update | None) -> Rerun:
+def _rerun(config: pytest.Config, update: Update | None) -> Rerun:
     from pytest_ttnn_perf.report.sentences import Rerun
 
     folder = os.path.relpath(config.rootpath, config.invocation_params.dir)
@@ -239,4 +234,4 @@ def _rerun(config: pytest.Config, *, tracy: bool, update: Update | None) -> Reru
     )
     selection = tuple(map(str, given["file_or_dir"] or ()))
     folder = "" if folder == "." else folder
-    return Rerun(folder, options, selection, tracy=tracy, update=update)
+    return Rerun(folder, options, selection, update=update)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -136,9 +137,6 @@ class Extensions:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        if wings.is_loaded("findings"):  # by an earlier run of this process
-            wings.findings.use_custom_rules(None)
-            wings.captures.use_capture_formats(())
 
     def pytest_configure(self, config: pytest.Config) -> None:
         settings, hook = self.settings, "pytest_ttnn_perf_rules"
@@ -151,11 +149,13 @@ class Extensions:
                     message = f"{hook} returned two rules {twice}"
                     raise HookError(message)
                 wings.findings.use_custom_rules(rules)
+                config.add_cleanup(partial(wings.findings.use_custom_rules, None))
                 wings.findings.select_rules(settings.select, settings.ignore, settings.rules)
             hook = "pytest_ttnn_perf_capture_formats"
             formats = _all_of(config, hook, lambda: wings.captures.CaptureFormat)
             if formats:
                 wings.captures.use_capture_formats(formats)
+                config.add_cleanup(partial(wings.captures.use_capture_formats, ()))
         except TtnnPerfError as error:
             raise pytest.UsageError(str(error)) from error
 

@@ -18,12 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from _pytest.reports import CollectErrorRepr
-from msgspec.structs import replace
 
 from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.codec import decode
 from pytest_ttnn_perf.core.errors import DecodeError, TtnnPerfError
-from pytest_ttnn_perf.core.files import read_text
 from pytest_ttnn_perf.core.observation import SweepPoint
 from pytest_ttnn_perf.core.options import option_of
 from pytest_ttnn_perf.core.text import inert
@@ -43,14 +41,13 @@ from pytest_ttnn_perf.plugin.settings import is_measured
 from pytest_ttnn_perf.plugin.wire import IDENTITY, OBSERVATION, PHASES, Message
 from pytest_ttnn_perf.plugin.workers import Pass, Workers, run_confirm_passes, run_device_pass
 from pytest_ttnn_perf.report.run import RunReport, RunResult, heading
-from pytest_ttnn_perf.report.sentences import command_line, place_of
 from pytest_ttnn_perf.report.tables import Line, Style, printed
 from pytest_ttnn_perf.report.terminal import shift_line, suspicion_line
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.core.settings import DatabaseUrl, ProfilerKind
+    from pytest_ttnn_perf.core.settings import ProfilerKind
     from pytest_ttnn_perf.plugin.emit import TestCollection
     from pytest_ttnn_perf.report.tables import Block
 
@@ -488,9 +485,8 @@ class RunSummary:
         self.session: pytest.Session | None = None
         #: Whether the loop ended by itself: an exit code, which anyone can choose, does not tell.
         self.looped = False
-        #: What there is to report once the session is over; what came of sending it to a database.
+        #: What there is to report once the session is over.
         self.result: RunResult | None = None
-        self.sent: Line | None = None
 
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
         text = f"ttnn-perf: {heading(self.run.gate.context)}"
@@ -527,7 +523,9 @@ class RunSummary:
         else:
             result = self.run.finish(complete=complete)
             result.errors.extend(report_run(session.config, result.run))
-            result = _with_page(result)
+            settings = result.context.settings
+            if settings.html is not None or settings.history is not None:
+                result = wings.history.run_finished(result)
         self.result = result
         if session.exitstatus == pytest.ExitCode.OK:
             shifted = result.shift_text()
@@ -539,11 +537,6 @@ class RunSummary:
             elif (idle := result.axes_text()) is not None:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
                 _fail_run(session, "axis without effect", idle)
-        # Last: whatever becomes of it, the run is judged and recorded.
-        url = result.context.settings.history
-        if url is not None and result.run.tests and not refused:
-            given = session.config.known_args_namespace.ttnn_perf_history is not None
-            self.sent = _send_run(result, url, url_given=given)
 
     def _summarise(
         self, result: RunResult, terminalreporter: pytest.TerminalReporter, exitstatus: int
@@ -566,8 +559,8 @@ class RunSummary:
         lines: list[Block] = [*result.summary(told=told, verbosity=verbosity)]
         lines += [Line(f"not written: {error}", bad=True) for error in result.errors]
         lines += result.closing() if judged and verbosity >= 0 else ()
-        if self.sent is not None and (self.sent.bad or verbosity >= 0):
-            lines.append(self.sent)
+        if result.sent is not None and (result.sent.bad or verbosity >= 0):
+            lines.append(result.sent)
         for text in printed(lines, style):
             terminalreporter.write_line(text)
         if not judged:
@@ -576,38 +569,6 @@ class RunSummary:
         annotated = config.pluginmanager.has_plugin(_ANNOTATES_FAILURES)
         for text in result.annotations(failures=not annotated):
             terminalreporter.write_line(text)
-
-
-def _with_page(result: RunResult) -> RunResult:
-    """Write the page, if wanted; a failure costs no record."""
-    if result.context.settings.html is None:
-        return result
-    try:
-        return replace(result, page=wings.page.write_page_of_run(result))
-    except TtnnPerfError as error:
-        result.errors.append(str(error))
-        return result
-
-
-def _send_run(result: RunResult, url: DatabaseUrl, *, url_given: bool) -> Line:
-    """Send a run, and report that in one line.
-
-    ``url_given``: by the command line, so that the command which sends it later needs it too.
-    """
-    record = result.records[0] if result.records else None
-    try:
-        text = None if record is None else read_text(record).rstrip()
-        place = record or result.context.settings.artifacts
-        wings.database.send_run(url, result.run, place, text)
-    except TtnnPerfError as error:
-        later = ""
-        if record is not None:
-            words = [place_of(os.path.relpath(record, result.context.cwd))]
-            if url_given:
-                words += ["--history", str(url) if url.password is None else "URL"]
-            later = f"; send it later: {command_line('ttnn-perf', 'history', 'import', *words)}"
-        return Line(f"history: not sent: {error}{later}", bad=True)
-    return Line(f"history: sent to {url}")
 
 
 @contextmanager

@@ -34,13 +34,11 @@ OWN_PASS: Final = frozenset({ProfilerKind.DEVICE, ProfilerKind.TRACY, ProfilerKi
 class ProfilerChoice(Struct, frozen=True):
     """A profiler that is not AUTO, and the reason in few words.
 
-    ``tracy``: whether ttnn is known to be built with Tracy, and so can be profiled in full.
     ``guessed``: ttnn did not say what it can do, so a device that a test opens may have times.
     """
 
     kind: ProfilerKind
     why: str
-    tracy: bool = False
     guessed: bool = False
 
     def __str__(self) -> str:
@@ -103,22 +101,16 @@ def check_paths(settings: Settings) -> None:
     if settings.replay is not None and not settings.replay.is_dir():
         found = "a file" if settings.replay.exists() else "nothing"
         raise InputError(settings.replay, f"expected a folder of recorded artifacts, found {found}")
-    folders = {"of baselines": settings.baselines, "for benchmark results": settings.benchmark_json}
-    for what, folder in folders.items():
-        if folder is not None and folder.exists() and not folder.is_dir():
-            raise InputError(folder, f"expected a folder {what}, found a file")
-    files = {
-        "the run record": settings.json,
-        "the report": settings.markdown,
-        "the page": settings.html,
-        "the code quality report": settings.gitlab,
-    }
-    for what, file in files.items():
-        if file is not None and file.is_dir():
-            raise InputError(file, f"expected a file for {what}, found a folder")
+    for folder in filter(None, (settings.baselines, settings.benchmark_json)):
+        if folder.exists() and not folder.is_dir():
+            raise InputError(folder, "expected a folder, found a file")
+    files = (settings.json, settings.markdown, settings.html, settings.gitlab)
+    for file in filter(None, files):
+        if file.is_dir():
+            raise InputError(file, "expected a file, found a folder")
     written = [settings.artifacts, settings.benchmark_json]
     written += [settings.baselines] if settings.update is not None else []
-    written += [file.parent for file in files.values() if file is not None]
+    written += [file.parent for file in filter(None, files)]
     for folder in filter(None, written):
         check_writable(folder)
 
@@ -162,7 +154,7 @@ def _possible(settings: Settings, environment: Mapping[str, str]) -> ProfilerCho
     from pytest_ttnn_perf.machine.inspection import preflight
 
     build = preflight(interpreter(), environment, timeout_s=settings.preflight_timeout)
-    return replace(choose(settings.profiler, build, environment), tracy=bool(build.tracy))
+    return choose(settings.profiler, build, environment)
 
 
 def has_devices(environment: Mapping[str, str]) -> bool:

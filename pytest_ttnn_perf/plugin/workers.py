@@ -43,7 +43,6 @@ from pytest_ttnn_perf.report.terminal import (
     confirm_line,
     controls_line,
     device_pass_heading,
-    device_pass_line,
     shift_refuted_line,
 )
 
@@ -422,7 +421,7 @@ def profile_tests(workers: Workers, tests: Sequence[str] | None) -> DeviceResult
     found: dict[str, Observation] = {}
     waiting, count = dict.fromkeys(tests or ()), 0
     trouble, lost = None, "a worker"
-    began_s = printed_s = time.monotonic()
+    printed_s = time.monotonic()
     one = Pass(workers, PassKind.DEVICE, tests, profiled=True, more_room=again, runs_apart=False)
     with one:
         for message in one:
@@ -438,11 +437,10 @@ def profile_tests(workers: Workers, tests: Sequence[str] | None) -> DeviceResult
                 case Message("reported" | "finished") if _is_for_wall(message):
                     waiting.pop(message.test, None)
                 case Message("finished"):
-                    now_s, done = time.monotonic(), count - len(waiting)
-                    if done > 0 and waiting and now_s - printed_s >= _EVERY_S:
-                        printed_s = now_s
-                        left_s = len(waiting) * (now_s - began_s) / done
-                        workers.print_line(device_pass_line(done=done, of=count, left_s=left_s))
+                    done = count - len(waiting)
+                    if done > 0 and waiting and time.monotonic() - printed_s >= _EVERY_S:
+                        printed_s = time.monotonic()
+                        workers.print_line(f"ttnn-perf: device pass: {done} of {count} tests")
                 case Message("lost", {"tests": [*_, last], "text": text}):
                     lost = f"{last}: its worker {text}; it"
     stopped = None if one.stopped is None else f"{lost} {one.stopped}"

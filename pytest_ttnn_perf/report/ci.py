@@ -15,9 +15,9 @@ from pytest_ttnn_perf.core.settings import Missing
 from pytest_ttnn_perf.core.text import counted, shortened, visible
 from pytest_ttnn_perf.gate.record import CiJob
 from pytest_ttnn_perf.report.findings import title
-from pytest_ttnn_perf.report.sentences import remedy_of, sentence, worst_first
+from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.tables import json_text
-from pytest_ttnn_perf.report.terminal import shift_line
+from pytest_ttnn_perf.report.terminal import failure_text, shift_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,7 +103,7 @@ class CiReport(Struct, frozen=True):
         return Level.ERROR if finding.fails and self.enforced else Level.WARNING
 
 
-#: GitHub shows no more of one kind for one step.
+#: GitHub shows no more errors for one step.
 _MOST: Final = 10
 _LONGEST_TITLE: Final = 120
 
@@ -129,22 +129,18 @@ class Annotation(NamedTuple):
 
 
 def annotation_lines(report: CiReport, *, failures: bool = True) -> Iterator[str]:
-    """Yield the annotations of a run, errors first; count the rest.
+    """Yield the annotations of a run; count those beyond GitHub's limit.
 
     ``failures``: also of tests that failed, unless something else annotates those.
     """
-    of_tests = [annotation for judged in report.tests for annotation in _of_test(report, judged)]
-    found = [*_of_run(report), *of_tests, *_of_rules(report)]
-    for level in Level:
-        own = [annotation for annotation in found if annotation.level is level]
-        if level is Level.ERROR and not failures:
-            own = [annotation for annotation in own if annotation.file is None]
-        if len(own) > _MOST:
-            kept = own[: _MOST - 1]
-            left = counted(len(own) - len(kept), f"more {level.value}")
-            where = f"; all are in the summary and in {report.record}" if report.record else ""
-            own = [*kept, Annotation(level, "ttnn-perf", (f"{left}{where}",))]
-        yield from map(str, own)
+    found = list(_of_run(report))
+    if failures:
+        found += [each for judged in report.tests for each in _of_test(report, judged)]
+    if len(found) > _MOST:
+        left = counted(len(found) - _MOST + 1, "more error")
+        where = f"; all are in the summary and in {report.record}" if report.record else ""
+        found[_MOST - 1 :] = [Annotation(Level.ERROR, "ttnn-perf", (f"{left}{where}",))]
+    yield from map(str, found)
 
 
 def escape_data(text: str) -> str:
@@ -181,59 +177,20 @@ def _of_run(report: CiReport) -> Iterator[Annotation]:
 
 
 def _of_test(report: CiReport, judged: JudgedTest) -> Iterator[Annotation]:
-    for level in Level:
-        verdicts = [v for v in judged.verdicts if report.level(judged, v) is level]
-        lines, names = [], [verdict.outcome.value for verdict in verdicts]
-        if level is Level.ERROR:  # warnings of the checklist: once for all tests
-            errors = [f for f in judged.findings if report.level_of_finding(f) is level]
-            lines = list(judged.observation.problems)
-            lines += [line for finding in errors for line in _finding_lines(finding)]
-            names += [finding.code for finding in errors]
-        lines += _verdict_lines(report, judged, verdicts)
-        if lines:
-            what = ", ".join(dict.fromkeys(names)) or "ttnn-perf"
-            yield _place(report, judged, Annotation(level, what, tuple(lines)))
-
-
-def _of_rules(report: CiReport) -> Iterator[Annotation]:
-    """Yield one warning for each rule, at its first test.
-
-    A rule often finds the same in most tests, and GitHub shows only so many.
-    """
-    found: dict[str, list[tuple[JudgedTest, Finding]]] = {}
-    for judged in report.tests:
-        for finding in judged.findings:
-            if report.level_of_finding(finding) is Level.WARNING:
-                found.setdefault(finding.code, []).append((judged, finding))
-    for code, ((judged, finding), *others) in found.items():
-        more = [f"  also in {counted(len(others), 'other test')}"] if others else []
-        lines = (*_finding_lines(finding), *more)
-        yield _place(report, judged, Annotation(Level.WARNING, code, lines))
-
-
-def _finding_lines(finding: Finding) -> list[str]:
-    return [title(finding), *([] if finding.fix is None else [f"  fix: {finding.fix}"])]
-
-
-def _verdict_lines(report: CiReport, judged: JudgedTest, verdicts: list[Verdict]) -> Iterator[str]:
-    of = judged.observation
-    updates = report.summary_options.rerun.updates(of.test, of.hardware)
-    ordered = worst_first(verdicts)
-    yield from (f"{verdict.outcome.value}: {sentence(verdict)}" for verdict in ordered)
-    if judged.by_op is not None and any(verdict.is_of_changed_time for verdict in verdicts):
-        yield f"  by op: {judged.by_op}"
-    if not of.problems:
-        remedies = dict.fromkeys(remedy_of(verdict, updates) for verdict in ordered)
-        yield from (f"  {remedy}" for remedy in remedies if remedy)
-
-
-def _place(report: CiReport, judged: JudgedTest, annotation: Annotation) -> Annotation:
-    test, where = judged.observation.test, report.place(judged)
-    name = test.partition("::")[2] or test
-    return annotation._replace(
-        title=shortened(visible(f"{annotation.title} {name}"), _LONGEST_TITLE),
-        file=where[0],
-        line=where[1],
+    verdicts = [v for v in judged.verdicts if report.level(judged, v) is Level.ERROR]
+    findings = [f for f in judged.findings if report.level_of_finding(f) is Level.ERROR]
+    if not (verdicts or findings or judged.observation.problems):
+        return
+    rerun, where = report.summary_options.rerun, report.place(judged)
+    text = failure_text(judged, verdicts, findings=findings, rerun=rerun)
+    names = [*(verdict.outcome.value for verdict in verdicts), *(each.code for each in findings)]
+    test = judged.observation.test
+    title = f"{', '.join(dict.fromkeys(names)) or 'ttnn-perf'} {test.partition('::')[2] or test}"
+    yield Annotation(
+        Level.ERROR,
+        shortened(visible(title), _LONGEST_TITLE),
+        tuple(text.splitlines()),
+        *where,
     )
 
 

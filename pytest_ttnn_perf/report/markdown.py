@@ -120,9 +120,8 @@ def _code_block(command: str) -> str:
     return f"\n{opening}{inert(command)}\n{closing}"
 
 
-#: The limits of GitHub for a comment, with a line of the action, and for the summary of a step.
+#: The limit of GitHub for a comment, with a line of the action; a summary has more room.
 COMMENT_BYTES: Final = 65_536 - 256
-SUMMARY_BYTES: Final = 1_048_576
 #: Room that is kept for saying what was left out.
 _NOTE_BYTES: Final = 300
 
@@ -330,8 +329,6 @@ def _block(report: CiReport, judged: JudgedTest, found: Sequence[Verdict]) -> st
             advice = remedy.advice[:1].upper() + remedy.advice[1:]
             lines.append(f"\n{prose(advice)}{':' if remedy.command else '.'}\n")
             lines += [_code_block(remedy.command)] if remedy.command else []
-    profile = rerun.full_profile(observation)
-    lines += [f"\nFull profile:\n{_code_block(profile)}"] if profile else []
     return "".join([*lines, "\n"])
 
 

@@ -14,7 +14,7 @@ from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.errors import WriteError
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.metric import median
-from pytest_ttnn_perf.core.observation import QUIET, WITHOUT_BASELINE, Outcome, encode_heading
+from pytest_ttnn_perf.core.observation import QUIET, WITHOUT_BASELINE, encode_heading
 from pytest_ttnn_perf.core.settings import Checklist, Missing
 from pytest_ttnn_perf.core.text import visible
 from pytest_ttnn_perf.gate.health import find_orphans, health_of
@@ -28,7 +28,7 @@ from pytest_ttnn_perf.gate.judging import (
 )
 from pytest_ttnn_perf.gate.rules_on_numbers import axis_without_effect
 from pytest_ttnn_perf.report.findings import ModelKind, State, progress_of, title
-from pytest_ttnn_perf.report.sentences import sentence
+from pytest_ttnn_perf.report.sentences import sentence, worst_first
 from pytest_ttnn_perf.report.tables import Line, shown_path
 from pytest_ttnn_perf.report.terminal import (
     SummaryOptions,
@@ -149,11 +149,6 @@ def heading(context: RunContext) -> str:
 
 
 _NO_METRIC: Final = "-"
-#: Of several verdicts the first of these is the test's.
-_WORST: Final = (
-    *(Outcome.NO_DATA, Outcome.REGRESSED, Outcome.SHIFTED, Outcome.TOO_NOISY),
-    *(Outcome.NOT_COMPARABLE, Outcome.NO_BASELINE, Outcome.IMPROVED, Outcome.WITHIN),
-)
 
 
 def property_pairs(judged: JudgedTest, hardware: Hardware | None) -> list[tuple[str, str]]:
@@ -165,9 +160,7 @@ def property_pairs(judged: JudgedTest, hardware: Hardware | None) -> list[tuple[
     if observation.node_id is not None:
         pairs.append(("identity", observation.test))
     if judged.verdicts:
-        outcomes = {verdict.outcome for verdict in judged.verdicts}
-        worst = next(outcome for outcome in _WORST if outcome in outcomes)
-        pairs.append(("verdict", worst.value))
+        pairs.append(("verdict", worst_first(judged.verdicts)[0].outcome.value))
     for verdict in judged.verdicts:
         # The verdict on a test without any data is of no metric, and said already.
         pairs += _of_verdict(verdict) if verdict.metric.name != _NO_METRIC else []
@@ -285,13 +278,11 @@ class RunReport:
 
 
 def _add_to_step_summary(file: Path, report: CiReport) -> None:
-    from pytest_ttnn_perf.report.markdown import SUMMARY_BYTES, markdown_text
+    from pytest_ttnn_perf.report.markdown import markdown_text
 
     try:  # others may have begun it
-        taken = file.stat().st_size if file.exists() else 0
-        text = markdown_text(report, most_bytes=SUMMARY_BYTES - taken)
         with file.open("a", encoding="utf-8") as stream:
-            stream.write(text)
+            stream.write(markdown_text(report))
     except OSError as cause:
         raise WriteError(file, cause) from cause
 
@@ -311,6 +302,8 @@ class RunResult(Struct, frozen=True):
     ci_report: CiReport | None = None
     #: The page for a browser, if one was written.
     page: Path | None = None
+    #: What came of sending it to a database.
+    sent: Line | None = None
 
     def summary(
         self, *, told: frozenset[str] = frozenset(), verbosity: int = 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
-from pytest_ttnn_perf.core.metric import OF_DEVICE, Better, Kind
+from pytest_ttnn_perf.core.metric import Better, Kind
 from pytest_ttnn_perf.core.observation import WITHOUT_BASELINE, Outcome, Reason
 from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.core.text import counted, digits, inert
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.observation import (
         JudgedTest,
         MetricObservation,
-        Observation,
         Verdict,
     )
     from pytest_ttnn_perf.gate.sweeps import Sweep
@@ -212,23 +211,24 @@ def _machine(move: float | None) -> str:
 
 def _no_data(verdict: Verdict) -> str:
     name, detail = verdict.metric.name, verdict.detail
-    match verdict.reason:
-        case Reason.RAISED:
-            return f"nothing was judged: the test raised {detail}"
-        case Reason.NOTHING_RECORDED:
-            return "nothing was judged: the test recorded no metric"
-        case Reason.NOT_RECORDED:
-            return f"{name} is in the baseline but the test did not record it"
-        case Reason.NOT_POSITIVE:
-            return f"{name} is zero or less: {detail}"
-        case Reason.NOT_CONFIRMED:
-            now = format_value(verdict.metric, verdict.observed, beside=verdict.centre)
-            seen = f" {now}{_beside_baseline(verdict)}, which" if verdict.observed else ""
-            return f"{name}{seen} could not be confirmed: {detail}"
-        case Reason.LOST:
-            return f"nothing was judged: its worker {detail}"
+    if verdict.reason is Reason.NOT_CONFIRMED:
+        now = format_value(verdict.metric, verdict.observed, beside=verdict.centre)
+        seen = f" {now}{_beside_baseline(verdict)}, which" if verdict.observed else ""
+        return f"{name}{seen} could not be confirmed: {detail}"
+    known = _WITHOUT_DATA.get(verdict.reason)
+    if known is not None:
+        return known.format(name=name, detail=detail)
     what = "has no samples" if verdict.reason is Reason.NO_SAMPLES else "is not a finite number"
     return f"{name} {what}" + (f": {detail}" if detail else "")
+
+
+_WITHOUT_DATA: Final[Mapping[Reason | None, str]] = {
+    Reason.RAISED: "nothing was judged: the test raised {detail}",
+    Reason.NOTHING_RECORDED: "nothing was judged: the test recorded no metric",
+    Reason.NOT_RECORDED: "{name} is in the baseline but the test did not record it",
+    Reason.NOT_POSITIVE: "{name} is zero or less: {detail}",
+    Reason.LOST: "nothing was judged: its worker {detail}",
+}
 
 
 def _bound(verdict: Verdict) -> str:
@@ -274,76 +274,49 @@ class Remedy(NamedTuple):
         return ": ".join(filter(None, self))
 
 
+#: Advice by reason, else by outcome, and the name of the command that follows it.
+_REMEDIES: Final[Mapping[Reason | Outcome | None, tuple[str, str]]] = {
+    Reason.OPS_CHANGED: ("if these are all of its ops, accept it with", "accept"),
+    Reason.OTHER_KEY: ("record it with", "record"),
+    Reason.OTHER_DEFINITION: (
+        "correct the metric's definition in the test, or accept it with", "accept"),
+    Reason.ABSOLUTE_LIMIT: (
+        "fix the model, or change the limit in the test; no update accepts this", ""),
+    Reason.OUT_OF_MEMORY: ("make it fit again, or forget its baseline with", "forget"),
+    Reason.SAMPLES_DIFFER: (
+        'make it repeatable, or record it with better="lower" or "higher"', ""),
+    # As long as it is stored, an update writes nothing of this test.
+    Reason.NOT_RECORDED: ("record it again, or forget it with", "forget metric"),
+    Reason.RAISED: (
+        "fix the test; {file} has the whole error, and what it measured before", ""),
+    Reason.NOTHING_RECORDED: (
+        "call ttnn_perf.measure(...) or ttnn_perf.record(...) in the test", ""),
+    Reason.LOST: (
+        "its log, named above, has what it printed, and what pytest had captured", ""),
+    Reason.NOT_CONFIRMED: (
+        "run it again; --ttnn-perf-confirm 0 judges by one measurement", ""),
+    Reason.NOT_POSITIVE: (
+        'fix what produces the number; a value that may be zero needs kind="count"', ""),
+    Outcome.IMPROVED: ("keep it with", "keep"),
+    Outcome.NO_BASELINE: ("record it with", "record"),
+    Outcome.NOT_COMPARABLE: ("accept it with", "accept"),
+    Outcome.REGRESSED: ("accept it with", "accept"),
+    Outcome.TOO_NOISY: (
+        "raise iterations= in the marker or quiet the machine; then record it anew with", "renew"),
+    Outcome.NO_DATA: ("fix what produces the number; nothing was stored", ""),
+}  # fmt: skip
+
+
 def remedy_of(verdict: Verdict, updates: UpdateCommands) -> Remedy | None:
     """Return the remedy for a verdict, unless it was just tried."""
-    found = _remedy_of(verdict, updates)
-    return None if found is not None and found.command in updates.just_run else found
-
-
-def _remedy_of(verdict: Verdict, updates: UpdateCommands) -> Remedy | None:
-    match verdict.outcome:
-        case Outcome.WITHIN | Outcome.SHIFTED:
-            return None
-        case Outcome.IMPROVED if verdict.reason is Reason.OPS_CHANGED:
-            return Remedy("if these are all of its ops, accept it with", updates.accept)
-        case Outcome.IMPROVED:
-            return Remedy("keep it with", updates.keep)
-        case Outcome.NO_BASELINE:
-            return Remedy("record it with", updates.record)
-        case Outcome.NOT_COMPARABLE | Outcome.REGRESSED:
-            return _change_remedy(verdict, updates)
-        case Outcome.TOO_NOISY:
-            return _noise_remedy(verdict, updates)
-        case Outcome.NO_DATA if verdict.reason is Reason.NOT_RECORDED:
-            # As long as it is stored, an update writes nothing of this test.
-            *words, dashes, test = updates.forget
-            command = command_line(*words, "--metric", verdict.metric.name, dashes, test)
-            return Remedy("record it again, or forget it with", command)
-        case Outcome.NO_DATA:
-            usual = "fix what produces the number; nothing was stored"
-            advice = _DATA_REMEDIES.get(verdict.reason, usual)
-            return Remedy(advice.format(file=updates.file))
-
-
-def _change_remedy(verdict: Verdict, updates: UpdateCommands) -> Remedy:
-    match verdict.reason:
-        case Reason.OTHER_KEY:
-            return Remedy("record it with", updates.record)
-        case Reason.ABSOLUTE_LIMIT:
-            return Remedy("fix the model, or change the limit in the test; no update accepts this")
-        case Reason.OUT_OF_MEMORY:
-            forget = command_line(*updates.forget)
-            return Remedy("make it fit again, or forget its baseline with", forget)
-        case Reason.OTHER_DEFINITION:
-            advice = "correct the metric's definition in the test, or accept it with"
-            return Remedy(advice, updates.accept)
-    return Remedy("accept it with", updates.accept)
-
-
-def _noise_remedy(verdict: Verdict, updates: UpdateCommands) -> Remedy:
-    if verdict.reason is Reason.SAMPLES_DIFFER:
-        return Remedy('make it repeatable, or record it with better="lower" or "higher"')
-    if verdict.provisional:
-        return Remedy("it fails nothing before it has three runs; add one with", updates.keep)
-    advice = "raise iterations= in the marker or quiet the machine; then record it anew with"
-    return Remedy(advice, f"{command_line(*updates.forget)} && {updates.record}")
-
-
-_DATA_REMEDIES: Final[Mapping[Reason | None, str]] = {
-    Reason.RAISED: "fix the test; {file} has the whole error, and what it measured before",
-    Reason.NOTHING_RECORDED: "call ttnn_perf.measure(...) or ttnn_perf.record(...) in the test",
-    Reason.LOST: "its log, named above, has what it printed, and what pytest had captured",
-    Reason.NOT_CONFIRMED: "run it again; --ttnn-perf-confirm 0 judges by one measurement",
-    Reason.NOT_POSITIVE: (
-        'fix what produces the number; a value that may be zero needs kind="count"'
-    ),
-}
-
-
-#: The variables with which tt-lang prints where the time of a kernel goes.
-_AUTO_PROFILE: Final = (
-    "TTLANG_AUTO_PROFILE=1 TT_METAL_DEVICE_PROFILER=1 TT_METAL_PROFILER_MID_RUN_DUMP=1"
-)
+    if verdict.outcome in {Outcome.WITHIN, Outcome.SHIFTED}:
+        return None
+    advice, name = _REMEDIES.get(verdict.reason) or _REMEDIES[verdict.outcome]
+    if name == "renew" and verdict.provisional:
+        advice, name = "it fails nothing before it has three runs; add one with", "keep"
+    command = updates.named(name, verdict.metric.name)
+    found = Remedy(advice.format(file=updates.file), command)
+    return None if command is not None and command in updates.just_run else found
 
 
 def command_line(*words: str) -> str:
@@ -376,6 +349,19 @@ class UpdateCommands(NamedTuple):
     forget: tuple[str, ...]
     file: str
     just_run: tuple[str, ...] = ()
+
+    def named(self, name: str, metric: str) -> str | None:
+        """Return a command by its name; ``forget`` may be of one metric."""
+        *words, dashes, test = self.forget
+        commands = {
+            "keep": self.keep,
+            "record": self.record,
+            "accept": self.accept,
+            "forget": command_line(*self.forget),
+            "forget metric": command_line(*words, "--metric", metric, dashes, test),
+            "renew": f"{command_line(*self.forget)} && {self.record}",
+        }
+        return commands.get(name)
 
 
 def accept_command(
@@ -411,8 +397,6 @@ class Rerun(Struct, frozen=True):
     records: tuple[str, ...] = ()
     #: Of tests that are filed under other names.
     node_ids: Mapping[str, str] = {}
-    #: Whether ttnn is built with Tracy, which a full profile needs.
-    tracy: bool = False
     update: Update | None = None
 
     def updates(self, test: str, hardware: Hardware | None = None) -> UpdateCommands:
@@ -448,19 +432,6 @@ class Rerun(Struct, frozen=True):
         argv = dict(zip(self.options[::2], self.options[1::2], strict=True))
         folder = argv.get("--ttnn-perf-baselines")
         return () if folder is None else ("--baselines", folder)
-
-    def full_profile(self, observation: Observation) -> str | None:
-        if not self.tracy:
-            return None
-        path = self._place(observation.test)
-        if observation.has_kernels:  # not with a perf dump beside it, which changes what is timed
-            return f"{_AUTO_PROFILE} {command_line('pytest', '-s', path)}"
-        if observation.is_simulated:
-            return None  # there is nothing to profile
-        if any(observed.metric.source in OF_DEVICE for observed in observation.metrics.values()):
-            words = ("python", "-m", "tracy", "-r", "-p", "-v", "-m", "pytest")
-            return command_line(*words, path)
-        return None
 
     def accept_all(self) -> str:
         """Return the command that accepts all tests, measured anew."""

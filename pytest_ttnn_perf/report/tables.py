@@ -115,13 +115,12 @@ _STAND_IN: Final = 0xF0000
 
 
 class Table(Struct, frozen=True):
-    """Rows under headings, or ``narrower`` ones where these do not fit."""
+    """Rows under headings."""
 
     headings: Sequence[str]
     rows: Sequence[Row]
     right: frozenset[int] = frozenset()
     fits: Sequence[Fit] = ()
-    narrower: Callable[[], Table] | None = None
 
     def lines(self, style: Style = Style()) -> list[str]:  # noqa: B008 (it cannot change)
         columns = range(len(self.headings))
@@ -133,12 +132,32 @@ class Table(Struct, frozen=True):
         ]
         if sum(padded) + _BETWEEN * (len(padded) - 1) <= style.width:
             return list(self._laid_out(dict(enumerate(padded)), style))
-        if self.narrower is not None:
-            return self.narrower().lines(style)
+        if "test" in self.headings and all(row.cells for row in self.rows):
+            return self._by_file().lines(style)
         fits = dict(enumerate(self.fits or [Fit()] * len(self.headings)))
         below = [index for index in columns if fits[index].below]
         kept = {index: widths[index] for index in columns if index not in below}
         return list(self._laid_out(_fit_columns(kept, fits, style.width), style, below))
+
+    def _by_file(self) -> Table:
+        """Name the key and the file of tests above their rows."""
+        test = self.headings.index("test")
+        columns = [index for index, heading in enumerate(self.headings) if heading != "key"]
+        above = [index for index, heading in enumerate(self.headings) if heading == "key"]
+        rows: list[Row] = []
+        known = ""
+        for row in self.rows:
+            file, colons, name = row.cells[test].partition("::")
+            title = " ".join([*(row.cells[index] for index in above), file])
+            if colons and title != known:
+                rows.append(Row((), title=title))
+                known = title
+            cells = [*row.cells[:test], f"  {name}" if colons else file, *row.cells[test + 1 :]]
+            colours = [row.colours[index] for index in columns] if row.colours else ()
+            rows.append(Row([cells[index] for index in columns], colours))
+        right = frozenset(columns.index(index) for index in self.right)
+        headings = [self.headings[index] for index in columns]
+        return Table(headings, rows, right, [self.fits[i] for i in columns] if self.fits else ())
 
     def _laid_out(
         self, widths: Mapping[int, int], style: Style, below: Sequence[int] = ()
@@ -156,13 +175,13 @@ class Table(Struct, frozen=True):
             shown.append(coloured(text, colour, style))
             return chr(_STAND_IN + len(shown) - 1) * columns_of(text)
 
-        rows = [row for row in self.rows if not row.title]
         table = [
             [stand_in(index, self.headings[index]) for index in widths],
             ["-" * width for width in widths.values()],
             *(
                 [stand_in(i, row.cells[i], row.colours[i] if row.colours else None) for i in widths]
-                for row in rows
+                for row in self.rows
+                if row.cells
             ),
         ]
         align = ["right" if index in self.right else "left" for index in widths]
@@ -401,14 +420,9 @@ class Column(Struct, Generic[T], frozen=True):
     #: Its cell is empty where all such columns repeat the row above.
     once: bool = False
     fit: Fit = Fit()
-    #: In a table that is too wide: what is shown, and a line above the rows that share it.
-    short: Callable[[T], str] | None = None
-    title: Callable[[T], str] | None = None
     colour: Callable[[T], str | None] | None = None
 
-    def text(self, record: T, *, narrow: bool = False) -> str:
-        if narrow and self.short:
-            return inert(self.short(record))
+    def text(self, record: T) -> str:
         return inert(self.cell(record) if self.cell else str(self.value(record))).strip()
 
 
@@ -426,18 +440,10 @@ def id_column(
     renamed_to: Callable[[T], str | None] = lambda _: None,
     name: str = "test",
 ) -> Column[T]:
+    def both(record: T) -> str:
+        return " → ".join(filter(None, (test(record), renamed_to(record))))
 
-    def both(record: T, part: Callable[[str], str] = str) -> str:
-        ids = filter(None, (test(record), renamed_to(record)))
-        return " → ".join(dict.fromkeys(map(part, ids)))
-
-    def file(record: T) -> str:
-        return both(record, lambda one: one.partition("::")[0])
-
-    def inside(record: T) -> str:
-        return "  " + both(record, lambda one: one.partition("::")[2] or "(the whole file)")
-
-    return Column(name, test, "test", both, once=True, fit=NAME, short=inside, title=file)
+    return Column(name, test, "test", both, once=True, fit=NAME)
 
 
 class Columns(Generic[T]):
@@ -451,44 +457,22 @@ class Columns(Generic[T]):
         self.names = tuple(column.name for column in self._named)
 
     def table(self, records: Iterable[T]) -> list[Table]:
-        found = list(records)
-
-        def is_needed(column: Column[T]) -> bool:
-            if column.title and not column.short:
-                return False  # it stands above its rows
-            droppable = column.fit.drop is not None
-            return not droppable or any(column.text(each) not in NOTHING for each in found)
-
-        def laid_out(shown: list[Column[T]], narrower: Callable[[], Table] | None) -> Table:
-            return Table(
-                [inert(column.heading) for column in shown],
-                list(self._rows_of(found, shown, narrow=narrower is None)),
-                frozenset(index for index, column in enumerate(shown) if column.right),
-                [column.fit for column in shown],
-                narrower,
-            )
-
-        def narrow() -> Table:
-            return laid_out([column for column in self._shown if is_needed(column)], None)
-
-        return [laid_out(self._shown, narrow)] if found else []
-
-    def _rows_of(self, records: list[T], shown: list[Column[T]], *, narrow: bool) -> Iterator[Row]:
+        records = list(records)
+        shown = [
+            column
+            for column in self._shown
+            if column.fit.drop is None or any(column.text(each) not in NOTHING for each in records)
+        ]
+        rows: list[Row] = []
         known: list[object] | None = None
-        title = ""
         for record in records:
-            now = [column.value(record) for column in self._shown if column.once]
+            now = [column.value(record) for column in shown if column.once]
             repeated, known = now == known, now
-            if narrow:
-                above = [each.title(record) for each in self._shown if each.title]
-                last, title = title, inert(" ".join(filter(None, above)))
-                if title and title != last:
-                    yield Row((), title=title)
-            yield Row(
-                ["" if column.once and repeated else column.text(record, narrow=narrow)
-                 for column in shown],
-                [column.colour and column.colour(record) for column in shown],
-            )  # fmt: skip
+            cells = ["" if column.once and repeated else column.text(record) for column in shown]
+            rows.append(Row(cells, [column.colour and column.colour(record) for column in shown]))
+        right = frozenset(index for index, column in enumerate(shown) if column.right)
+        headings = [column.heading for column in shown]
+        return [Table(headings, rows, right, [column.fit for column in shown])] if rows else []
 
     def rows(self, records: Iterable[T]) -> tuple[tuple[object, ...], ...]:
         return tuple(tuple(column.value(record) for column in self._named) for record in records)

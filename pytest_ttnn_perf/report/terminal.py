@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections import Counter
@@ -85,7 +84,7 @@ class LiveLine(Struct):
     def show(self, text: str) -> None:
         self._is_shown = True
         # One column less: some terminals go to the next line once the last one is written.
-        self._write(_CLEAR + cut_end(inert(text), self._width() - 1))
+        self._write(_CLEAR + cut_end(inert(text), shutil.get_terminal_size().columns - 1))
 
     def progress(self, text: str, milestone: bool) -> None:  # noqa: FBT001 (called by position)
         if self.stream.isatty():
@@ -108,13 +107,6 @@ class LiveLine(Struct):
     def _write(self, text: str) -> None:
         self.stream.write(text)
         self.stream.flush()
-
-    def _width(self) -> int:
-        try:
-            columns = os.get_terminal_size(self.stream.fileno()).columns
-        except (OSError, ValueError):
-            columns = 0
-        return columns or shutil.get_terminal_size().columns
 
 
 #: How many commands, or tests, are printed of many that are alike; the others are counted.
@@ -156,8 +148,6 @@ _CONFIRMED: Final = {
     Outcome.REGRESSED: "beyond its limit again",
     Outcome.SHIFTED: "only as slow as the machine",
 }
-#: From here on minutes say enough.
-_MINUTES_FROM_S: Final = 120
 
 
 def suspicion_line(test: str, suspects: Sequence[Verdict]) -> str:
@@ -168,11 +158,6 @@ def suspicion_line(test: str, suspects: Sequence[Verdict]) -> str:
 def device_pass_heading(tests: int, *, more_room: bool) -> str:
     again = " again, with more room: the profiler dropped markers" if more_room else ""
     return f"ttnn-perf: device pass: profiling {counted(tests, 'test')}{again}"
-
-
-def device_pass_line(*, done: int, of: int, left_s: float) -> str:
-    left = f"{left_s:.0f} s" if left_s < _MINUTES_FROM_S else f"{left_s / 60:.0f} min"
-    return f"ttnn-perf: device pass: {done} of {counted(of, 'test')}, about {left} left"
 
 
 def confirm_heading(tests: int, controls: int, *, number: int, passes: int) -> str:
@@ -368,28 +353,19 @@ def failure_text(
         lines += [f"{verdict.outcome.value}: {sentence(verdict)}" for verdict in own]
         lines += _by_op(judged, own, groups)
         lines += [f"  {remedy}"] if remedy else []
-    return "\n".join(map(inert_lines, [*lines, *_full_profile(judged, rerun)]))
+    return "\n".join(map(inert_lines, lines))
 
 
 def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     outcomes = ", ".join(f"{count} {word}" for word, count in outcome_counts(tests))
     gated = sum(1 for judged in tests if judged.verdicts)
-    explaining = sum(
-        verdict.reason is Reason.EXPLAINS for judged in tests for verdict in judged.verdicts
-    )
     recorded = sum(len(recorded_only(judged)) for judged in tests)
     parts = [f"{counted(gated, 'test')} gated"]
     parts += [f"{failed} failed"] if failed else []
     written = sum(1 for judged in tests if judged.written)
     parts += [f"{written} written"] if written else []
     parts += [f"metrics: {outcomes}"] if outcomes else []
-    if explaining:
-        parts.append(
-            f"{counted(explaining, 'part')} {'explains' if explaining == 1 else 'explain'} a change"
-        )
-    simulated = any(j.observation.has_ungated_simulated_times for j in tests)
-    which = ", times of simulated devices among them" if simulated else ""
-    parts += [f"{recorded} recorded only{which}"] if recorded else []
+    parts += [f"{recorded} recorded only"] if recorded else []
     ungated = (judged.observation for judged in tests if not judged.verdicts)
     # A point of a sweep that does not fit has its result.
     asked = sum(1 for one in ungated if one.asked and not one.out_of_memory)
@@ -458,31 +434,10 @@ def _label(row: _Row) -> str:
         return "not measured" if row.observed is None else "recorded only"
     label, name = outcome_word(verdict, judged), verdict.metric.name
     if name in judged.written and verdict.outcome is not Outcome.WITHIN:
-        observed = judged.observation.metrics.get(name)
-        again = len(observed.confirmations) if observed else 0
-        sessions = f" ({1 + again} sessions)" if again else ""
-        if label == ACCEPTED:
-            return f"{label}{sessions}"
-        return f"{label}, {_what_was_written(verdict)}{sessions}"
+        return "recorded" if verdict.outcome is Outcome.NO_BASELINE else ACCEPTED
     if verdict.reason is Reason.EXPLAINS:
         return f"explains {verdict.detail}"
-    provisional = verdict.provisional and verdict.outcome is not Outcome.SHIFTED
-    return f"{label} (provisional)" if provisional else label
-
-
-def _short_label(row: _Row) -> str:
-    verdict = row.verdict
-    if verdict is None:
-        # "recorded" is what a new baseline is.
-        return "no value" if row.observed is None else "not gated"
-    word = outcome_word(verdict, row.judged)
-    if verdict.metric.name in row.judged.written and verdict.outcome is not Outcome.WITHIN:
-        return word if word == ACCEPTED else _what_was_written(verdict)
-    return "explains it" if verdict.reason is Reason.EXPLAINS else word
-
-
-def _what_was_written(verdict: Verdict) -> str:
-    return "recorded" if verdict.outcome is Outcome.NO_BASELINE else "accepted"
+    return label
 
 
 def _colour(row: _Row) -> str | None:
@@ -503,7 +458,7 @@ _COLUMNS: Final[Columns[_Row]] = Columns(
            "change", right=True),
     Column("", lambda row: format_fraction(row.verdict.limit_as_read if row.verdict else None),
            "limit", right=True, fit=DROPPED[1]),
-    Column("", _label, "verdict", short=_short_label, colour=_colour),
+    Column("", _label, "verdict", fit=Fit(least=14), colour=_colour),
 )  # fmt: skip
 
 
@@ -539,12 +494,6 @@ def _by_op(
     return [f"  by op: {judged.by_op}"] if judged.by_op and next(changed, None) is group else []
 
 
-def _full_profile(judged: JudgedTest, rerun: Rerun) -> Iterator[str]:
-    command = rerun.full_profile(judged.observation)
-    if command is not None and not judged.observation.problems:
-        yield f"  full profile: {command}"
-
-
 def worth_saying(verdict: Verdict, judged: JudgedTest, *, summary_options: SummaryOptions) -> bool:
     """Return whether the table does not say enough of a verdict."""
     new = verdict.outcome is Outcome.NO_BASELINE and verdict.metric.name in judged.written
@@ -578,8 +527,6 @@ def _sentences(judged: JudgedTest, *, summary_options: SummaryOptions) -> Iterat
         yield from map(Line, _by_op(judged, own, groups))
         if remedy:
             yield Line(f"  {remedy}")
-    if failed and not told:
-        yield from map(Line, _full_profile(judged, summary_options.rerun))
 
 
 def _targets(judged: JudgedTest) -> Iterator[Line]:

@@ -43,27 +43,6 @@ def metrics_of(project: Project) -> dict[str, tuple[str, str, list[float]]]:
     return {name: (m["kind"], m["source"], m["samples"]) for name, m in metrics.items()}
 
 
-def test_a_capture_without_traces_is_one_sample_of_the_slowest_device(model: Project) -> None:
-    second = {"DEVICE ID": "1"}
-    attach(
-        model,
-        op("Conv2d", 100_000),
-        op("Matmul", 50_000),
-        op("Conv2d", 120_000, second),
-        op("Softmax", 20_000, second),
-    )
-
-    model.pytest("--ttnn-perf-update=new")
-
-    assert metrics_of(model) == {
-        "device_kernel_time": ("time", "device", [150_000]),
-        "op_count": ("count", "device", [2]),
-        "device_kernel_time_matmul": ("time", "device", [50_000]),
-        "device_kernel_time_conv": ("time", "device", [120_000]),
-        "device_kernel_time_norm": ("time", "device", [20_000]),
-    }
-
-
 def test_every_replay_is_a_sample_and_what_ran_before_is_none(model: Project) -> None:
     attach(model, op("Matmul", 9_000_000), *replay(1, 10_000, 20_000), *replay(2, 11_000, 20_000))
 

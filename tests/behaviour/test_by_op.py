@@ -10,8 +10,6 @@ from tests.behaviour.model import record_of
 from tests.harness.captures import capture, op
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.harness.project import Project
 
 MODEL = """
@@ -25,10 +23,6 @@ MODEL = """
         ttnn_perf.record("latency", float(Path("latency").read_text()), unit="ms")
 """
 TEST = "test_model.py::test_model[8]"
-OPS = "test_model.ops/test_model%5B8%5D.csv"
-HEADER = "op,inputs,outputs,cores,fidelity,settings,count,total_ns,median_ns,time\n"
-INPUT = "1x1x1024[1000]x512 TILE BFLOAT16 L1_HEIGHT_SHARDED"
-TIME = "DEVICE KERNEL DURATION [ns]"
 
 CONV = op("Conv2d", 100_000, {"ATTRIBUTES": "{'act_block_h_ntiles': '2'; 'dtype': 'BFLOAT16'}"})
 SLOW_CONV = {**CONV, "CORE COUNT": "32", "DEVICE KERNEL DURATION [ns]": "161000"}
@@ -45,22 +39,6 @@ def model(project: Project) -> Project:
 def record(project: Project, *rows: dict[str, str], latency_ms: float = 1.0) -> None:
     (project.path / "capture.csv").write_text(capture(*rows))
     (project.path / "latency").write_text(str(latency_ms))
-
-
-def stored_ops(project: Project) -> Path:
-    (folder,) = (path for path in (project.path / "baselines").iterdir() if path.is_dir())
-    return folder / OPS
-
-
-def test_the_op_table_is_kept_beside_the_baseline(model: Project) -> None:
-    assert model.stored()["test_model[8]"]["ops"] == OPS
-    assert stored_ops(model).read_text() == HEADER + (
-        f"Conv2d,{INPUT},,64,HiFi2,activation=none act_block_h_ntiles=2,1,100000,100000,{TIME}\n"
-        f"Matmul,{INPUT},,64,HiFi2,,2,102000,51000,{TIME}\n"
-    )
-    assert record_of(model)["tests"][TEST]["ops"]["rows"][1] == [
-        "Matmul", INPUT, "", 64, "HiFi2", "", 2, 102_000, 51_000,
-    ]  # fmt: skip
 
 
 def test_a_regression_names_its_ops_once(model: Project) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import entry_of, failure_of
+from tests.behaviour.model import failure_of
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -48,15 +48,4 @@ def test_other_configuration_is_not_comparable_and_names_the_field(
 
     assert failure_of(ran).splitlines()[0] == (
         f"NOT_COMPARABLE: latency 12.50 ms was measured in another configuration: {detail}"
-    )
-
-
-@pytest.mark.parametrize(("fact", "shown"), [("[1, 2]", "[1, 2]"), ("float('inf')", "inf")])
-def test_fact_that_cannot_be_compared_is_refused(project: Project, fact: str, shown: str) -> None:
-    state(project, f"grid={fact}")
-
-    project.pytest("--ttnn-perf")
-
-    assert entry_of(project)["raised"] == (
-        f"UsageError: fact grid: expected a string, number or boolean, found {shown}"
     )

@@ -184,22 +184,6 @@ ttnn_perf.measure(calls.pop, sync=int)
     assert verdict["sentence"] == f"nothing was judged: the test raised {entry['raised']}"
 
 
-@pytest.mark.parametrize(
-    ("argument", "problem"),
-    [
-        ("warmup=-1", "warmup: expected a whole number of at least 0, found -1"),
-        ("pipelined=True", "pipelined: expected a whole number of at least 1, found True"),
-        ("name=' '", "a metric's name is a non-empty string, found ' '"),
-    ],
-)
-def test_mistaken_argument_is_refused(project: Project, argument: str, problem: str) -> None:
-    write_body(project, f"ttnn_perf.measure(int, {argument})")
-
-    project.pytest(*QUIET)
-
-    assert entry_of(project)["raised"] == f"UsageError: {problem}"
-
-
 def test_synchronisation_is_part_of_the_time_and_setup_is_not(project: Project) -> None:
     write_body(
         project,

@@ -85,16 +85,6 @@ def taken(pipeline: Any, inputs: Any = (1,), config: Any = None, **flags: bool) 
     )
 
 
-@pytest.mark.parametrize("configured", sorted(tt_cnn.EXECUTORS))
-def test_executors_show_how_they_are_configured(configured: tuple[bool, int, bool]) -> None:
-    config = tt_cnn.PipelineConfig(*configured)
-    made = tt_cnn.create_pipeline_from_config(config, lambda x: x, tt_cnn.Chip())
-
-    for stated in (None, config):
-        facts = taken(made, config=stated).facts
-        assert tuple(facts[name] for name in list(FACTS)[:3]) == configured
-
-
 TRACED = tt_cnn.Pipeline(tt_cnn.TracedModelExecutor(lambda x: x, tt_cnn.Chip()))
 
 

@@ -66,6 +66,17 @@ def test_interrupted_run_keeps_the_record_of_what_ended_before_and_never_passes(
     assert json.loads(project.cli("gate", "run.json", "--format=json").text)["complete"] is False
 
 
+def test_error_while_collecting_leaves_nothing_behind(project: Project) -> None:
+    write_latency(project, 12.5)
+    project.write(test_broken="import no_such_module")
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    assert (ran.code, counts_of(ran)) == (2, "1 error")
+    assert not (project.path / "baselines").exists()
+    assert not list(project.path.glob(".ttnn_perf/runs/*"))
+
+
 def test_a_run_that_was_cut_short_is_not_complete_whatever_its_exit_code(project: Project) -> None:
     source = dedent(INTERRUPTED).replace("raise KeyboardInterrupt", "pytest.exit('', returncode=0)")
     project.write(test_model=f"import pytest\n{source}")
@@ -77,14 +88,3 @@ def test_a_run_that_was_cut_short_is_not_complete_whatever_its_exit_code(project
     gated = project.cli("gate", "run.json")
     assert gated.code == 1
     assert gated.text.splitlines()[-1] == "failed: the run was cut short after 1 test"
-
-
-def test_error_while_collecting_leaves_nothing_behind(project: Project) -> None:
-    write_latency(project, 12.5)
-    project.write(test_broken="import no_such_module")
-
-    ran = project.pytest("--ttnn-perf-update=new")
-
-    assert (ran.code, counts_of(ran)) == (2, "1 error")
-    assert not (project.path / "baselines").exists()
-    assert not list(project.path.glob(".ttnn_perf/runs/*"))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.findings import ERROR, WARNING, checklist_of, write_model
-from tests.behaviour.model import MODEL, configure, counts_of, entry_of, failure_of, refusal_of
+from tests.behaviour.findings import ERROR, checklist_of, write_model
+from tests.behaviour.model import MODEL, configure, counts_of, entry_of, refusal_of
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -53,19 +53,3 @@ def test_what_a_project_cannot_mean_is_refused(
     configure(project, *lines)
 
     assert refusal_of(project.pytest("--ttnn-perf")).endswith(message)
-
-
-def test_a_project_sets_severities(project: Project) -> None:
-    write_model(project)
-    configure(
-        project,
-        "[tool.ttnn_perf.rules.TTP701]",
-        'severity = "info"',
-        "[tool.ttnn_perf.rules.TTP902]",
-        'severity = "error"',
-    )
-
-    ran = project.pytest("--ttnn-perf")
-
-    assert failure_of(ran).splitlines()[0] == WARNING.replace("warning", "error")
-    assert checklist_of(ran) == [f"{MODEL}: {ERROR.replace('error', 'info')}"]

@@ -87,7 +87,6 @@ def test_a_slower_op_fails_its_test_by_name_and_a_faster_one_is_reported(
         "  by op: +18.5 % (+1.20 ms) = Matmul +1.20 ms (64 → 32 cores)",
         "  accept it with: ttnn-perf baseline accept .ttnn_perf/runs/RUN-ID.json "
         f'--reason "why" -- {DENSE}',
-        f"  full profile: python -m tracy -r -p -v -m pytest {DENSE}",
     ]
     gain = ran.text.partition(f"IMPROVED {SUM}: ")[2].splitlines()[:3]
     assert gain == [

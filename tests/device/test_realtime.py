@@ -67,7 +67,6 @@ def test_times_come_from_the_wall_pass_and_chips_that_tell_nothing_are_named(rig
         "op_count": ("realtime", [2]),
     }
     assert rig.metrics(DENSE)["wall_time"]["source"] == "wall"
-    assert "full profile" not in ran.text, "the build has no Tracy"
     assert failure_of(ran, "test_mesh[1x2]").splitlines()[0] == (
         "NO_DATA: device_kernel_time has no samples: nothing was recorded for chip 1 of 2"
     )

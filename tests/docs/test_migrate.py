@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.behaviour.model import counts_of
-from tests.device.rig import CONFTEST, KEY, UPDATE, Rig, play
-from tests.docs.pages import ROOT, Reader, steps
+from tests.docs.pages import Reader
 from tests.existing.helpers import FILES
-from tests.existing.idioms import change_numbers, numbers, repeat_sessions
+from tests.existing.idioms import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from tests.harness.project import Project
 
 PAGE = "docs/how-to/migrate.md"
 #: What a reader has besides: tt-metal's markers and helpers, a model, and clocks that agree.
@@ -126,66 +122,3 @@ def test_the_page_shows_what_is_printed_and_says_what_is_gated(tmp_path: Path) -
             observed = gated(file)
 
     assert observed == {f"today/{test}": names for test, names in GATED_TODAY.items()}
-
-
-HELPERS = ("today/test_device.py", "today/test_realtime.py", "today/test_ops.py")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("helper_asserts", "scale", "failed"),
-    [
-        ("keep", 1.0, set()),
-        # Helpers that assert fail what is faster, too; test_resnet asserts nothing.
-        ("keep", 0.8, {"test_unet", "test_decoder", "test_rms_norm"}),
-        # What the test itself asserts is its own business.
-        ("target", 0.8, {"test_decoder"}),
-        ("target", 1.06, {"test_resnet[16-4358]", "test_unet", "test_decoder", "test_rms_norm"}),
-    ],
-)
-def test_helpers_assert_until_they_are_told_to_aim(
-    project: Project, helper_asserts: str, scale: float, failed: set[str]
-) -> None:
-    files = {each.file: each.text for each in steps(PAGE) if each.file is not None}
-    write(project.path, {**GROUND, **files})
-    config = project.path / "ttnn_perf.toml"
-    config.write_text(config.read_text() + f'helper_asserts = "{helper_asserts}"\n')
-    change_numbers(project, 1.0)
-    project.pytest(*HELPERS, "--ttnn-perf-update=new")
-    repeat_sessions(project)
-
-    change_numbers(project, scale)
-    ran = project.pytest(*HELPERS, "--ttnn-perf", "-rf")
-
-    assert set(re.findall(r"^FAILED \S+::(\S+)", ran.text, re.MULTILINE)) == failed, ran.text
-
-
-DEVICE = re.compile(r"`after/test_device.py`:\n\n```py\n(.*?)```", re.DOTALL)
-RESNET = """
-    import numpy as np
-    import ttnn
-
-    def load(device):
-        ones = np.ones((32, 32), np.float32)
-        inputs = ttnn.from_torch(ones, layout=ttnn.TILE_LAYOUT, device=device)
-        model = lambda x: ttnn.relu(ttnn.matmul(x, x))
-        return model, inputs, model(inputs).to_numpy()
-"""
-
-
-@pytest.mark.long
-def test_the_test_with_a_device_is_gated_by_its_kernel_time(tmp_path: Path) -> None:
-    found = DEVICE.search((ROOT / PAGE).read_text(encoding="utf-8"))
-    assert found is not None
-    # A tensor of ttnn is taken as it is, by way of torch, which tests do without.
-    source = found[1].replace("(expected, output)", "(expected, output.to_numpy())")
-    rig = Rig(tmp_path).write(conftest=CONFTEST, test_device=source)
-    write(rig.project, {"models/resnet.py": RESNET})
-
-    ran = rig.pytest(play(), *UPDATE)
-
-    assert counts_of(ran) == "1 passed", ran.text + ran.errors
-    assert (rig.project / "baselines" / KEY / "test_device.json").exists()
-    metrics = rig.metrics("test_device.py::test_resnet")
-    assert {"device_kernel_time", "wall_time", "samples_per_second", "pcc"} <= set(metrics)
-    assert metrics["device_kernel_time"]["target"] == pytest.approx(3.67e6)

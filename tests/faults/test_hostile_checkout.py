@@ -199,14 +199,3 @@ def test_settings_of_the_user_hold_and_those_that_would_start_programs_do_not(
     git.run("status")
     git.run("log")
     assert not marker.exists()
-
-
-def test_the_working_tree_around_a_folder(
-    desk: Desk, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    inside = desk.path / "baselines" / KEY
-    link = tmp_path_factory.mktemp("elsewhere") / "link"
-    link.symlink_to(inside)
-    for folder in (inside, link):
-        assert work_tree(folder) == desk.path
-        assert work_tree(folder / "not" / "there") == desk.path

@@ -173,22 +173,3 @@ def test_what_cannot_say_what_it_is_costs_one_test(scene: Scene) -> None:
     }
     assert entries["test_values_are_taken[1]"]["metrics"]["latency"]["samples"] == [2, 2.0]
     assert entries["test_other"]["verdicts"]["latency"]["outcome"] == "NO_BASELINE"
-
-
-def test_a_marker_without_a_text_is_refused_by_the_name_of_its_test(scene: Scene) -> None:
-    scene.project.write(
-        test_model="""
-        import pytest
-
-        class Silent(Exception):
-            def __str__(self):
-                raise RuntimeError("no text")
-            __repr__ = __str__
-
-        @pytest.mark.ttnn_perf(pcc=Silent())
-        def test_speed(ttnn_perf): pass
-        """
-    )
-    ran = scene.project.pytest("--ttnn-perf")
-    says = ("test_model.py::test_speed", "pcc: expected a correlation from -1 to 1, found <Silent ")
-    assert_refused(ran, code=PYTEST_USAGE, says=says)

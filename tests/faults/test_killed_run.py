@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 import time
 from typing import TYPE_CHECKING
 
@@ -18,65 +16,11 @@ from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.observation import End, EndKind, MetricObservation, Observation, Run
 from pytest_ttnn_perf.gate.record import Journal
-from tests.faults.refusals import assert_no_traceback
-from tests.harness.project import run_command
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.harness.project import Project
-
-MODEL = """
-    import os, pathlib, signal
-
-    def measured(name):
-        return [int(n) for n in pathlib.Path(name + ".txt").read_text().split()]
-
-    def test_first(ttnn_perf):
-        ttnn_perf.record("wall_time", measured("first"), unit="ns")
-
-    def test_second(ttnn_perf):
-        ttnn_perf.record("wall_time", measured("second"), unit="ns")
-
-    def test_third(ttnn_perf):
-        ttnn_perf.record("wall_time", measured("first"), unit="ns")
-        os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def _killed_run(project: Project) -> Path:
-    """Store a baseline of two tests, then kill a run in its third; return that run's journal."""
-    project.write(test_model=MODEL)
-    for name in ("first", "second"):
-        (project.path / f"{name}.txt").write_text("1000 1001 999")
-    stored = project.pytest("--ttnn-perf-update=new", "-k", "first or second")
-    assert stored.code == 0
-    (project.path / "second.txt").write_text("1300 1301 1299")
-    before = project.baseline().read_bytes()
-    killed = project.pytest_process("--ttnn-perf-update=all", "--ttnn-perf-reason=none")
-    assert killed.code == -signal.SIGKILL
-    assert project.baseline().read_bytes() == before
-    (journal,) = (project.path / ".ttnn_perf" / "runs").glob("*.jsonl")
-    return journal
-
-
-def test_a_run_killed_in_its_third_test_can_be_shown_and_gated(project: Project) -> None:
-    journal = _killed_run(project)
-    shown = run_command("show", journal, "--format", "json")
-    assert shown.code == 0
-    names = ["test_model.py::test_first", "test_model.py::test_second"]
-    assert list(json.loads(shown.text)["tests"]) == names
-    gated = run_command("gate", journal, "--format", "json")
-    verdicts = json.loads(gated.text)["verdicts"]
-    assert [(v["test"], v["outcome"]) for v in verdicts] == [
-        (names[0], "WITHIN"),
-        (names[1], "REGRESSED"),
-    ]
-    assert gated.code == 1
-    for ran in (shown, gated):
-        assert_no_traceback(ran)
-    # The next run is not held up by what the killed one left.
-    assert project.pytest("--ttnn-perf", "-k", "first").code == 0
 
 
 def test_what_killed_processes_left_is_removed_a_day_later_and_not_what_a_record_names(

@@ -38,15 +38,6 @@ def write_ending(project: Project, **statements: str) -> None:
     project.write(test_ending=ENDING.format(**{**nothing, **statements}))
 
 
-def test_session_that_a_test_ends(project: Project) -> None:
-    write_ending(project, in_test="pytest.exit('enough', returncode=7)")
-
-    sessions = run_both(project, "-v")
-
-    sessions.assert_equal()
-    assert sessions.gated.code == 7
-
-
 @pytest.mark.parametrize(
     ("statements", "options", "code"),
     [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.golden.sessions import junit, run_both
+from tests.golden.sessions import run_both
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -153,21 +153,6 @@ def test_session_is_an_ordinary_one(everything: Project, options: list[str]) -> 
 
     sessions.assert_equal()
     assert sessions.gated.errors == sessions.plain.errors
-
-
-def test_junit_report_is_an_ordinary_one(everything: Project) -> None:
-    reports: list[str] = []
-    everything.write(conftest="def pytest_configure(config): assert config.option.xmlpath")
-    run_both(
-        everything,
-        "--junitxml=junit.xml",
-        *("-o", "junit_family=xunit1", "-o", "junit_logging=all"),
-        after=lambda: reports.append(junit(everything)),
-    )
-
-    plain, gated = reports
-    assert gated.splitlines() == plain.splitlines()
-    assert "<failure" in plain
 
 
 SUBTESTS = """

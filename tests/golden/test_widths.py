@@ -9,8 +9,6 @@ import pytest
 
 from pytest_ttnn_perf.report.tables import columns_of
 from tests.golden.test_checklist import CNN, LLM
-from tests.golden.test_command_line import PCC, RESNET, TIME
-from tests.harness.baselines import Desk, stored
 from tests.harness.captures import capture, op
 from tests.harness.golden import assert_golden
 from tests.harness.terminal import Terminal
@@ -80,23 +78,3 @@ def test_run(models: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     for code, word in (("31", "REGRESSED"), ("32", "IMPROVED"), ("33", "NO_BASELINE")):
         assert f"\x1b[{code}m{word}\x1b[0m\n" in text
     assert "\x1b" not in terminal.pytest("--ttnn-perf", FOLDER, "--color=no")
-
-
-@pytest.mark.parametrize(
-    ("name", "command"),
-    [
-        ("check", ("check", "--csv", "cnn.csv")),
-        ("compare", ("compare", "cnn.csv", "slower.csv")),
-        ("show", ("show", "cnn.csv")),
-        ("overview", ("analyze", "cnn.csv")),
-        ("baseline_list", ("baseline", "list")),
-    ],
-)
-def test_commands(
-    project: Project, monkeypatch: pytest.MonkeyPatch, name: str, command: tuple[str, ...]
-) -> None:
-    for file, rows in (("cnn", CNN), ("slower", SLOWER)):
-        (project.path / f"{file}.csv").write_text(capture(*rows))
-    Desk(project.path).store(RESNET, stored(TIME, PCC))
-    text = Terminal(project, monkeypatch, width=60).cli(*command)
-    assert_golden(f"widths/{name}_60", fits(text, 60))

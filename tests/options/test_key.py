@@ -47,14 +47,3 @@ def test_a_baseline_of_another_machine_is_not_comparable(
     listed = model.cli("baseline", "list").text
     assert "host-ARCH-host_lab7" in listed
     assert "host-ARCH-host_lab8" in listed
-
-
-def test_hardware_that_a_test_states_is_of_this_machine(model: Project) -> None:
-    source = """
-        def test_model(ttnn_perf):
-            ttnn_perf.hardware(arch="wormhole_b0", board="n150", mesh="1x1")
-            ttnn_perf.record("latency", [10.0, 10.1], unit="ms")
-    """
-    model.write(test_model=source)
-    model.pytest("--ttnn-perf-update=new")
-    assert keys(model) == ["wormhole_b0-n150-1x1-host_lab7"]

@@ -45,13 +45,3 @@ def test_strict_limits_hold_whatever_a_test_asks_for(
     assert counts_of(ran) == "4 failed"
     said = "below its limit 0.99" if arguments else "expected at least 0.99"
     assert all(said in failure_of(ran, f"test_{n}") for n in range(4))
-
-
-def test_limits_are_as_asked_otherwise_and_named(project: Project) -> None:
-    write(project, *LOWERED[:3])
-    configure(project, 'missing = "ignore"')
-
-    ran = project.pytest("--ttnn-perf")
-
-    assert counts_of(ran) == "3 passed"
-    assert "3 tests: TTP906 pcc-limit-lowered" in ran.text

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import configure, counts_of, refusal_of, write_latency
-from tests.device.rig import Rig, play, said
-from tests.device.script import FAKE, Machine
+from tests.behaviour.model import counts_of, refusal_of, write_latency
+from tests.device.rig import Rig, said
+from tests.device.script import FAKE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,19 +35,6 @@ def test_without_hardware_there_is_none_and_asking_for_one_is_refused(tmp_path: 
     assert refusal_of(rig.pytest(None, *IGNORE, "--ttnn-perf-profiler=realtime")) == (
         "--ttnn-perf-profiler realtime: no device was found; use auto, or off"
     )
-
-
-def test_twin(project: Project) -> None:
-    write_latency(project, 12.5)
-
-    configure(project, 'profiler = "off"')
-    assert profiler_of(project.pytest(*IGNORE)) == "off (as asked)"
-    ran = project.pytest(*IGNORE, "--ttnn-perf-profiler=auto")
-    assert profiler_of(ran) == "off (no ttnn is installed)"
-
-    configure(project, 'profiler = "device"')
-    refused = "--ttnn-perf-profiler device: no ttnn is installed; use auto, or off"
-    assert refusal_of(project.pytest("--ttnn-perf")) == refused
 
 
 @pytest.mark.parametrize(
@@ -88,33 +75,3 @@ def test_variables_in_the_way_are_refused_where_there_is_a_ttnn(
     assert sorted(refusal_of(project.pytest(*arguments)).split("; ")) == sorted(message.split("; "))
     assert project.files() == before
     assert "ttnn" not in sys.modules
-
-
-#: Runs pytest and prints what it must not do: import ttnn, or start a process.
-IDLE_RUN = """
-import sys
-events = []
-def watch(event, args):
-    if event in ("subprocess.Popen", "os.posix_spawn", "os.fork", "os.exec"):
-        events.append(event)
-sys.addaudithook(watch)
-import os, pytest
-os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # other plugins do as they like
-code = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "pytest_ttnn_perf.plugin"])
-print("REPORT", int(code), "ttnn" in sys.modules, events)
-"""
-
-
-def test_with_the_gate_off_nobody_imports_ttnn(
-    project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    machine = Machine(tmp_path / "machine")
-    machine.play(play())
-    for name, value in machine.environment().items():
-        monkeypatch.setenv(name, value)
-    project.write(test_model="def test_model(ttnn_perf): ttnn_perf.measure(int)")
-
-    ran = project.run(sys.executable, "-B", "-c", IDLE_RUN)
-
-    assert "REPORT 0 False []" in ran.text
-    assert machine.journal() == []

@@ -38,24 +38,3 @@ def test_an_old_baseline_is_told(accepted_in_2024: Project) -> None:
     assert "  measure anew with: ttnn-perf calibrate TESTS --write" in ran.text.splitlines()
     configure(accepted_in_2024, "stale_days = 100000")
     assert stale_lines(accepted_in_2024.pytest("--ttnn-perf").text) == []
-
-
-def test_another_major_version_of_ttnn(accepted_in_2024: Project) -> None:
-    file = accepted_in_2024.baseline()
-    document = json.loads(file.read_text())
-    document["tests"]["test_model"]["accepted"]["ttnn"] = "0.81.1"
-    file.write_text(json.dumps(document))
-    accepted_in_2024.pytest("--ttnn-perf", "--ttnn-perf-json=run.json")
-    record = accepted_in_2024.path / "run.json"
-    run = json.loads(record.read_text())
-    run["environment"]["ttnn"] = "1.0.0"
-    record.write_text(json.dumps(run))
-    configure(accepted_in_2024, "stale_days = 0")
-
-    ran = accepted_in_2024.cli("gate", "run.json")
-
-    assert ran.code == 0
-    assert stale_lines(ran.text) == [
-        "stale: 1 baseline of another ttnn than 1.x, the oldest test_model.py::test_model of "
-        "2024-02-29"
-    ]

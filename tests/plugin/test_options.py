@@ -14,6 +14,7 @@ from tests.behaviour.model import (
     counts_of,
     entry_of,
     failure_of,
+    outcomes,
     record_of,
     refusal_of,
     write_latency,
@@ -65,6 +66,14 @@ def test_the_option_wins_over_the_configuration(project: Project) -> None:
 
 #: What cannot be meant.
 REFUSED = (
+    (["--ttnn-perf-update", "test_model.py"],
+     "argument --ttnn-perf-update: expected one of new, improved, all, found 'test_model.py'; "
+     "did you mean --ttnn-perf-update=improved test_model.py"),
+    (["--ttnn-perf-update=all", "--ttnn-perf-reason=  "],
+     '--ttnn-perf-update=all needs --ttnn-perf-reason "why the change is right"'),
+    (["--ttnn-perf-reason", "more layers"],
+     "--ttnn-perf-reason explains an update, and nothing is written without one: "
+     "add --ttnn-perf-update, or leave it out"),
     (["--ttnn-perf-ignore", "TTP"],
      "ignore: TTP leaves no rule; to do without the checklist, use --ttnn-perf-checklist off"),
     (["--pdb", "--ttnn-perf-isolate=process"],
@@ -74,11 +83,15 @@ REFUSED = (
     (["--ttnn-perf-update=new", "--ttnn-perf-baselines=numbers.json/out"],
      "HERE/numbers.json/out: cannot write: Not a directory"),
     (["--ttnn-perf-baselines=numbers.json"],
-     "HERE/numbers.json: expected a folder of baselines, found a file"),
+     "HERE/numbers.json: expected a folder, found a file"),
     (["--ttnn-perf-replay=nowhere"],
      "HERE/nowhere: expected a folder of recorded artifacts, found nothing"),
+    (["--ttnn-perf-benchmark-json=numbers.json"],
+     "HERE/numbers.json: expected a folder, found a file"),
+    (["--ttnn-perf-html=numbers.json/page.html"],
+     "HERE/numbers.json: cannot write: Not a directory"),
     (["--ttnn-perf-json=folder"],
-     "HERE/folder: expected a file for the run record, found a folder"),
+     "HERE/folder: expected a file, found a folder"),
 )  # fmt: skip
 
 
@@ -118,6 +131,21 @@ def test_the_gate_is_on_if_an_option_or_enabled_says_so(
     if counts is None:
         assert "ttnn-perf" not in ran.text
         assert project.files() == before
+
+
+@pytest.mark.parametrize(
+    ("missing", "passes", "said"),
+    [("fail", False, True), ("warn", True, True), ("ignore", True, False)],
+)
+def test_a_test_without_a_baseline(
+    project: Project, missing: str, passes: bool, said: bool
+) -> None:
+    write_latency(project, 12.5)
+    ran = project.pytest("--ttnn-perf", f"--ttnn-perf-missing={missing}")
+    assert counts_of(ran) == ("1 passed" if passes else "1 failed")
+    assert outcomes(project) == {"latency": "NO_BASELINE"}
+    assert "metrics: 1 NO_BASELINE" in ran.text
+    assert ("has no baseline: the test is new" in ran.text) is said
 
 
 PLAIN = """

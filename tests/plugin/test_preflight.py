@@ -52,7 +52,7 @@ def test_the_installed_ttnn_is_asked_once_and_decides(
 ) -> None:
     environment = {"TTNN_PERF_DEVICES": str(tmp_path)}
     found = choose_profiler(settings(tmp_path), environment, isolated=True)
-    assert found == ProfilerChoice(ProfilerKind.DEVICE, "ttnn 0.81.1 is Tracy-enabled", tracy=True)
+    assert found == ProfilerChoice(ProfilerKind.DEVICE, "ttnn 0.81.1 is Tracy-enabled")
     assert asked == [(environment, {"timeout_s": 300.0})]
     elsewhere = {"TTNN_PERF_DEVICES": str(tmp_path / "none")}
     assert (

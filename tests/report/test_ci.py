@@ -23,21 +23,6 @@ if TYPE_CHECKING:
 FINE = verdict(Outcome.WITHIN)
 
 
-@pytest.mark.parametrize(
-    ("outcome", "level"),
-    [
-        (Outcome.REGRESSED, "error"),
-        (Outcome.NO_BASELINE, "error"),
-        (Outcome.IMPROVED, "notice"),
-    ],
-)
-def test_each_outcome_has_its_level_and_its_line(outcome: Outcome, level: str) -> None:
-    run = told(judged("test_a.py::test_a[8]", verdict(outcome)), job=CiJob(folder="models"))
-    (line,) = annotation_lines(run)
-    place = f"file=models/test_a.py,line=12,title={outcome.value} test_a[8]"
-    assert line.startswith(f"::{level} {place}::{outcome.value}: ")
-
-
 def test_everything_that_failed_a_test_is_one_annotation() -> None:
     wrong = judged(
         "a.py::a",
@@ -51,7 +36,8 @@ def test_everything_that_failed_a_test_is_one_annotation() -> None:
     assert message.split("%0A") == [
         "a mistake",
         "TTP001 layout-conversions (error): 12 %25 of the time goes into `tilize`",
-        "  fix: Keep tensors in `TILE`.",
+        "    fix: Keep tensors in `TILE`.",
+        "    see: ttnn-perf rules TTP001",
         "REGRESSED: wall_time 12.00 ms, baseline 10.00 ms: 20.0 %25 slower, limit 3.5 %25 "
         "(10 samples against 5 sessions)",
         "  by op: Conv2d +61 us",
@@ -61,11 +47,11 @@ def test_everything_that_failed_a_test_is_one_annotation() -> None:
 def test_no_more_than_github_shows_and_the_rest_is_counted() -> None:
     tests = [
         *(judged(f"a.py::slow{n}", verdict(Outcome.REGRESSED)) for n in range(13)),
-        *(judged(f"a.py::fast{n}", verdict(Outcome.IMPROVED)) for n in range(10)),
+        judged("a.py::fast", verdict(Outcome.IMPROVED)),
+        judged("a.py::noted", FINE, findings=(finding("TTP001", Severity.ERROR),)),
     ]
-    lines = list(annotation_lines(told(*tests)))
-    levels = [line.partition(" ")[0] for line in lines]
-    assert levels == ["::error"] * 10 + ["::notice"] * 10
+    lines = list(annotation_lines(told(*tests, enforced=False)))
+    assert [line.partition(" ")[0] for line in lines] == ["::error"] * 10
     where = "all are in the summary and in .ttnn_perf/runs/run.json"
     assert lines[9] == f"::error title=ttnn-perf::4 more errors; {where}"
 
@@ -81,17 +67,6 @@ def test_shifted_machine_is_told_of_no_file(failing: bool, level: str) -> None:
     ]
 
 
-def test_run_that_was_cut_short_is_an_error() -> None:
-    (line,) = annotation_lines(told(judged("a.py::a", FINE), complete=False))
-    assert line == "::error title=ttnn-perf::the run was cut short after 1 test"
-
-
-def test_errors_that_are_only_reported_are_warnings() -> None:
-    test = judged("a.py::a", FINE, findings=(finding("TTP001", Severity.ERROR),))
-    (line,) = annotation_lines(told(test, passes=True, enforced=False))
-    assert line.startswith("::warning ")
-
-
 def test_verdict_of_a_test_is_that_of_its_worst_metric() -> None:
     found = judged("a.py::a", verdict(Outcome.IMPROVED), verdict(Outcome.TOO_NOISY))
     assert dict(property_pairs(found, None))["ttnn_perf.verdict"] == "TOO_NOISY"
@@ -101,22 +76,6 @@ def issues(run: CiReport) -> list[dict[str, Any]]:
     found = json.loads(gitlab_text(run))
     assert isinstance(found, list)
     return found
-
-
-def test_issue_has_all_that_gitlab_asks_for() -> None:
-    slower = judged("a.py::a", verdict(Outcome.REGRESSED), by_op="Conv2d +61 us")
-    (issue,) = issues(told(slower, job=CiJob(folder="models")))
-    # Known by key, test and metric, also to later versions: GitLab compares branches by it.
-    known_by = "wormhole_b0-n150-1x1\0a.py::a\0metric\0wall_time"
-    assert issue.pop("fingerprint") == sha256(known_by.encode()).hexdigest()
-    assert issue == {
-        "description": "a.py::a (wormhole_b0-n150-1x1): REGRESSED: wall_time 12.00 ms, baseline "
-        "10.00 ms: 20.0 % slower, limit 3.5 % (10 samples against 5 sessions); by op: Conv2d "
-        "+61 us",
-        "check_name": "ttnn-perf/REGRESSED",
-        "severity": "major",
-        "location": {"path": "models/a.py", "lines": {"begin": 12}},
-    }
 
 
 @pytest.mark.parametrize(
@@ -141,3 +100,24 @@ def test_issue_has_all_that_gitlab_asks_for() -> None:
 )
 def test_severity_follows_what_it_means(run: CiReport, severities: list[str]) -> None:
     assert [issue["severity"] for issue in issues(run)] == severities
+
+
+def test_issue_has_all_that_gitlab_asks_for() -> None:
+    slower = judged("a.py::a", verdict(Outcome.REGRESSED), by_op="Conv2d +61 us")
+    (issue,) = issues(told(slower, job=CiJob(folder="models")))
+    # Known by key, test and metric, also to later versions: GitLab compares branches by it.
+    known_by = "wormhole_b0-n150-1x1\0a.py::a\0metric\0wall_time"
+    assert issue.pop("fingerprint") == sha256(known_by.encode()).hexdigest()
+    assert issue == {
+        "description": "a.py::a (wormhole_b0-n150-1x1): REGRESSED: wall_time 12.00 ms, baseline "
+        "10.00 ms: 20.0 % slower, limit 3.5 % (10 samples against 5 sessions); by op: Conv2d "
+        "+61 us",
+        "check_name": "ttnn-perf/REGRESSED",
+        "severity": "major",
+        "location": {"path": "models/a.py", "lines": {"begin": 12}},
+    }
+
+
+def test_run_that_was_cut_short_is_an_error() -> None:
+    (line,) = annotation_lines(told(judged("a.py::a", FINE), complete=False))
+    assert line == "::error title=ttnn-perf::the run was cut short after 1 test"

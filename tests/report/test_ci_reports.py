@@ -136,7 +136,7 @@ def test_whatever_is_in_a_run_lines_are_lines_and_json_is_json(
     run = a_run(test, metric, text)
     for line in annotation_lines(run):
         assert line.splitlines() == [line]
-        assert re.match(r"::(error|warning|notice) ", line)
+        assert re.match(r"::(error|warning) ", line)
     issues = json.loads(gitlab_text(run).encode())
     assert len({issue["fingerprint"] for issue in issues}) == len(issues)
     assert all(issue["description"].isprintable() for issue in issues)

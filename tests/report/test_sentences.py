@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.metric import Metric, Source
+from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.observation import (
-    MetricObservation,
-    Observation,
     Outcome,
     Reason,
     Verdict,
@@ -78,24 +76,6 @@ def test_a_run_is_accepted_by_its_record_and_not_measured_again() -> None:
     assert updates.accept == f"{command} t.py::t"
     assert updates.record.startswith("pytest ")
     assert rerun.accept("t.py::t", "t.py::u") == f"{command} t.py::t t.py::u"
-
-
-def observed(source: Source, *, has_kernels: bool = False) -> Observation:
-    metric = MetricObservation(Metric("time", "ns", source=source), (1.0,))
-    return Observation("test_a.py::test_x[a b]", {"time": metric}, has_kernels=has_kernels)
-
-
-def test_only_what_ran_on_a_device_is_profiled_in_full_where_ttnn_can() -> None:
-    profiles = [Rerun("models", tracy=True).full_profile(observed(each)) for each in Source]
-    tracy = "python -m tracy -r -p -v -m pytest 'models/test_a.py::test_x[a b]'"
-    elsewhere = {Source.WALL, Source.REPLAY, Source.SIM}
-    assert profiles == [None if each in elsewhere else tracy for each in Source]
-    assert Rerun().full_profile(observed(Source.DEVICE)) is None
-    kernels = observed(Source.DEVICE, has_kernels=True)
-    assert Rerun(tracy=True).full_profile(kernels) == (
-        "TTLANG_AUTO_PROFILE=1 TT_METAL_DEVICE_PROFILER=1 TT_METAL_PROFILER_MID_RUN_DUMP=1 "
-        "pytest -s 'test_a.py::test_x[a b]'"
-    )
 
 
 SLOWER = Verdict(

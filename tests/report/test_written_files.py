@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import pytest
-
-from tests.behaviour.model import MODEL, configure, counts_of, record_of, refusal_of, write_latency
+from tests.behaviour.model import MODEL, configure, counts_of, record_of, write_latency
 
 if TYPE_CHECKING:
+    import pytest
+
     from tests.harness.project import Project
 
 
@@ -96,24 +96,3 @@ def test_nothing_wrong_is_an_empty_list_of_issues(project: Project) -> None:
     project.pytest("--ttnn-perf", "--ttnn-perf-gitlab=quality.json")
 
     assert json.loads((project.path / "quality.json").read_text()) == []
-
-
-@pytest.mark.parametrize(
-    ("option", "place", "told"),
-    [
-        ("html", ".", "expected a file for the page, found a folder"),
-        ("html", "test_model.py/page.html", "cannot write: Not a directory"),
-        (
-            "benchmark-json",
-            "test_model.py",
-            "expected a folder for benchmark results, found a file",
-        ),
-    ],
-)
-def test_a_place_that_cannot_be_written_is_refused_before_any_test(
-    project: Project, option: str, place: str, told: str
-) -> None:
-    write_latency(project, 10.0)
-    ran = project.pytest("--ttnn-perf", f"--ttnn-perf-{option}={place}")
-    assert told in refusal_of(ran)
-    assert ".ttnn_perf" not in {path.name for path in project.path.iterdir()}

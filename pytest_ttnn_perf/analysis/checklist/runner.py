@@ -31,12 +31,14 @@ from pytest_ttnn_perf.core.finding import (
     family_of,
     finding_of,
 )
+from pytest_ttnn_perf.core.metric import IO_COMPUTE_TIME, KERNEL_TIME
 from pytest_ttnn_perf.core.text import did_you_mean, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.savings import Saving
+    from pytest_ttnn_perf.core.observation import Observation
     from pytest_ttnn_perf.core.settings import RuleSettings, Settings
 
 
@@ -326,6 +328,21 @@ def find(subject: Subject, settings: Settings) -> Answers:
     by_project = {code for code, rule in settings.rules.items() if rule.waive}
     answered = ask_in_regions(groups, subject, by_project | waived.keys())
     return answered._replace(findings=as_configured(answered.findings, settings.rules, waived))
+
+
+def check_observation(
+    observation: Observation, subject: Subject, settings: Settings
+) -> Observation:
+    """Add findings, the bottleneck and the kind of model."""
+    findings, unanswered = find(subject, settings)
+    checked = replace(observation, findings=findings, unanswered=unanswered)
+    timed = not observation.metrics.keys().isdisjoint({KERNEL_TIME, IO_COMPUTE_TIME})
+    if subject.ops is None and subject.kernels is None and not timed:
+        return checked  # a time alone does not tell what it is made of
+    from pytest_ttnn_perf.analysis.checklist.bottleneck import held_back
+
+    bottleneck, kind = held_back(subject, settings.rules)
+    return replace(checked, bottleneck=bottleneck, model_kind=kind.value if kind else None)
 
 
 def trusted(subject: Subject) -> Subject:
