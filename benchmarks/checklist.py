@@ -19,8 +19,8 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.checklist.products import setting
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules, run_rules
+from pytest_ttnn_perf.analysis.ops.names import setting
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 from pytest_ttnn_perf.cli.captures import run_check as run
 from pytest_ttnn_perf.cli.main import parse

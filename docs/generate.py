@@ -15,7 +15,7 @@ from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, kind_of
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
 from pytest_ttnn_perf.cli.captures import rule_lines
-from pytest_ttnn_perf.core.finding import RuleOutcome, Subject
+from pytest_ttnn_perf.core.finding import MERGED, RuleOutcome, Subject
 from pytest_ttnn_perf.core.options import OPTIONS, option_of
 from tests.harness.corpus import captures, corpus_folder
 
@@ -76,6 +76,13 @@ def options_page() -> str:
     return INTRODUCTION + "\n".join(rows) + "\n"
 
 
+MERGED_INTRODUCTION = """\
+A rule that says what another one says too is part of that. The severity, the limits and the entry
+in JSON are those of the other rule, which answers to the old code in `select`, `ignore`, settings,
+waivers and `ttnn-perf rules CODE`.
+"""
+
+
 def rules_index() -> str:
     """Return the list of all rules, those of one step together."""
     lines = [RULES_INTRODUCTION]
@@ -88,7 +95,10 @@ def rules_index() -> str:
             for rule in rules
         ]
         lines.append("")
-    return "\n".join(lines[:-1]) + "\n"
+    lines += ["## Merged", "", MERGED_INTRODUCTION]
+    lines += ["| code | is part of |", "|---|---|"]
+    lines += [f"| {old} | [{new}]({new}.md) |" for old, new in MERGED.items()]
+    return "\n".join(lines) + "\n"
 
 
 def corpus_subjects() -> Iterator[Subject]:

@@ -52,7 +52,13 @@ from pytest_ttnn_perf.cli.common import (
     select_tests,
 )
 from pytest_ttnn_perf.core.errors import InputError, UsageError
-from pytest_ttnn_perf.core.finding import Family, Input, RuleOutcome, as_configured
+from pytest_ttnn_perf.core.finding import (
+    Family,
+    Input,
+    RuleOutcome,
+    as_configured,
+    current_code,
+)
 from pytest_ttnn_perf.core.settings import project_settings
 from pytest_ttnn_perf.core.text import did_you_mean, quantity
 from pytest_ttnn_perf.report.findings import progress_of
@@ -217,7 +223,8 @@ def _region_times(subject: Subject, name: str | None) -> tuple[tuple[StepTime, .
 
 
 def _codes(option: str, text: str | None) -> tuple[str, ...]:
-    found = tuple(code.strip().upper() for code in (text or "").split(",") if code.strip())
+    named = (code.strip().upper() for code in (text or "").split(",") if code.strip())
+    found = tuple(map(current_code, named))
     if text is not None and not found:
         raise UsageError(f"expected codes of rules, such as TTP6,TTP203, found {text!r}")
     for code in found:
@@ -249,7 +256,7 @@ def run_rules(options: argparse.Namespace) -> Result:
         listing = Listing(tuple(_RULES.table(rules)), document, _RULES.names, _RULES.rows(rules))
         return Result(listing.text(options.format))
     for rule in rules:
-        if code.upper() in {rule.code, rule.name.upper()}:
+        if current_code(code.upper()) in {rule.code, rule.name.upper()}:
             return Result(_rule_listing(rule).text(options.format))
     message = f"no rule is called {code!r}; `ttnn-perf rules` lists them"
     message += did_you_mean(code.upper(), [rule.code for rule in rules])

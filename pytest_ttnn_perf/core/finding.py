@@ -95,6 +95,25 @@ def family_of(code: str) -> Family:
     return list(Family)[int(code[3])]
 
 
+#: Codes of rules that are part of another one now, which answers to them.
+MERGED: Final = {
+    "TTP301": "TTP303",
+    "TTP312": "TTP314",
+    "TTP313": "TTP314",
+    "TTP604": "TTP603",
+    "TTP606": "TTP607",
+}
+
+
+def current_code(code: str) -> str:
+    """Return the code of the rule that a code stands for today.
+
+    >>> current_code("TTP313"), current_code("TTP3")
+    ('TTP314', 'TTP3')
+    """
+    return MERGED.get(code, code)
+
+
 class Role(Enum):
     """Parts that rules play beyond their own finding, with the rules' numbers.
 
@@ -110,7 +129,7 @@ class Role(Enum):
     ABOUT_MACHINE = "004 006"
     #: It looks at what its step is about. Others look at settings and at what is left to do: while
     #: all of these are silent, nothing that the others say makes the step done.
-    DECIDES_STEP = "101 103 201 203 301 303 305 401 402 404 502 503 601 602 603 606 607 703 704 901"
+    DECIDES_STEP = "101 103 201 203 303 305 401 402 404 502 503 601 602 603 607 703 704 901"
     #: It keeps the final PCC open.
     GUARDS_PCC = "901 902 903 904 907"
     #: It says what no rule explains: where that is most of a step, silence means nothing.

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.codec import LARGEST, Coding, Value, decode
 from pytest_ttnn_perf.core.errors import DecodeError, InputError, UsageError
 from pytest_ttnn_perf.core.files import read_text
-from pytest_ttnn_perf.core.finding import Severity
+from pytest_ttnn_perf.core.finding import Severity, current_code
 from pytest_ttnn_perf.core.metric import OF_DEVICE, Source
 from pytest_ttnn_perf.core.options import (
     LARGEST_TEXT_BYTES,
@@ -149,7 +149,7 @@ def _key_parts(value: Value) -> tuple[str, ...]:
 
 
 def _rules(value: Value) -> dict[str, RuleSettings]:
-    return {code: _rule(item) for code, item in value.items()}
+    return {current_code(code): _rule(item) for code, item in value.items()}
 
 
 def _rule(value: Value) -> RuleSettings:

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_ttnn_perf.core.codec import LARGEST
 from pytest_ttnn_perf.core.errors import TtnnPerfError
+from pytest_ttnn_perf.core.finding import current_code
 from pytest_ttnn_perf.core.observation import Requester
 from pytest_ttnn_perf.core.options import OPTIONS, TURN_ON, attribute_of
 from pytest_ttnn_perf.core.settings import (
@@ -125,7 +126,9 @@ def _read(item: pytest.Item, settings: Settings) -> TestSettings:
         names = asked["gate"]
         asked["gate"] = (names,) if isinstance(names, str) else tuple(sorted(names))
     if "waive" in asked:
-        asked["waive"] = {str(code).upper(): why for code, why in asked["waive"].items()}
+        asked["waive"] = {
+            current_code(str(code).upper()): why for code, why in asked["waive"].items()
+        }
     if "sweep" in asked or "require" in asked:
         from pytest_ttnn_perf.plugin.sweeps import with_point
 

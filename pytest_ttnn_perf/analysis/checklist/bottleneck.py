@@ -24,7 +24,6 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
     size_of,
 )
 from pytest_ttnn_perf.analysis.rules.cores import unused_cores
-from pytest_ttnn_perf.analysis.rules.host import host_bound
 from pytest_ttnn_perf.analysis.rules.kernels import (
     bound,
     grid_underused,
@@ -170,7 +169,7 @@ def _of_test(subject: Subject, ask: _Ask) -> Bottleneck | None:
     replayed = _is_replayed(subject.ops)
     if subject.ops is None or not (replayed or subject.counts_gaps):
         return None
-    if ask(host_bound).outcome is not RuleOutcome.FOUND:
+    if isinstance(gaps_of(subject), str):
         return None
     # Outside a replay, only gaps such as the host leaves at each op.
     step = step_of(subject.ops)

@@ -14,9 +14,15 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
     op_name,
     signature_numbers,
 )
+from pytest_ttnn_perf.analysis.ops.names import shape_text
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.analysis.ops.roofline import board_of, in_dram, rooflines, size_of
-from pytest_ttnn_perf.analysis.readers.report_db import Reshard, device_tensor, in_tiles
+from pytest_ttnn_perf.analysis.readers.report_db import (
+    BufferType,
+    Reshard,
+    device_tensor,
+    in_tiles,
+)
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Limit, RuleOutcome
 from pytest_ttnn_perf.core.ops import Category, Tensor, category_of
 from pytest_ttnn_perf.core.text import size
@@ -92,15 +98,6 @@ def by_weight(
         totals[text] += weight
     for text in sorted(totals, key=lambda text: (-totals[text], text)):
         yield Evidence(text, totals[text], unit, totals[text] / of if of else None)
-
-
-def shape_text(shape: Iterable[int]) -> str:
-    """Return a shape as people write it.
-
-    >>> shape_text((1, 1, 32, 64))
-    '1x1x32x64'
-    """
-    return "x".join(map(str, shape))
 
 
 @once_per_table
@@ -343,11 +340,6 @@ def operation_name(report: Report, operation: Operation) -> str:
     return " ".join([f"{operation.name} (operation {operation.id})", *shapes[:1]])
 
 
-def has_graphs(report: Report) -> bool:
-    """Return whether a report has the inside of any operation."""
-    return any(operation.device_operations for operation in report.completed)
-
-
 def budget_bytes(report: Report) -> int | None:
     """L1 of a core for tensors and circular buffers; None if unknown.
 
@@ -361,6 +353,15 @@ def budget_bytes(report: Report) -> int | None:
         if size
     ]
     return min(sizes, default=None)
+
+
+def l1_of_operations(report: Report) -> list[tuple[Operation, int]]:
+    """Return what tensors and circular buffers take of a core's L1, by operation that ran."""
+    return [
+        (each, each.bytes_per_bank.get(BufferType.L1, 0) + (each.cb_bytes_per_core or 0))
+        for each in report.operations
+        if each.device_operations
+    ]
 
 
 def dram_use(table: OpTable) -> float | None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.analysis.checklist.op_times import op_name
 from pytest_ttnn_perf.analysis.checklist.operands import PRODUCTS, weights_by_row
 from pytest_ttnn_perf.analysis.checklist.savings import LAUNCH_NS, check_savings, critical_ops
-from pytest_ttnn_perf.analysis.ops.names import SHARD_GRID, cores_of, is_grid, settings_in
+from pytest_ttnn_perf.analysis.ops.names import (
+    SHARD_GRID,
+    cores_of,
+    is_grid,
+    setting,
+    settings_in,
+    whole,
+)
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.analysis.ops.roofline import (
     batches_apart,
@@ -186,14 +192,18 @@ def gains_from_dram_sharding(matmul: Product, board: Board | None) -> float:
     return max(0.0, took - sharded)
 
 
-def has_small_blocks(op: Op, inner: float = 2, subblock: float = 2) -> bool:
-    """Return whether a matmul with more tiles works on fewer than these."""
+#: Fewer tiles are very small blocks: tt-perf-report 1.4.
+_SMALL_BLOCK: Final = 2
+
+
+def has_small_blocks(op: Op) -> bool:
+    """Return whether a matmul with more tiles works in very small blocks."""
     width, area = inner_block(op), output_subblock(op)
     shape = op.signature.inputs[0].padded if op.signature.inputs else ()
     can_be_wide = not shape or shape[-1] > TILE_ROWS
     can_be_large = [whole(op.attributes, key) for key in ("per_core_M", "per_core_N")] != [1, 1]
-    is_narrow = width is not None and width < inner and can_be_wide
-    return is_narrow or (area is not None and area < subblock and can_be_large)
+    is_narrow = width is not None and width < _SMALL_BLOCK and can_be_wide
+    return is_narrow or (area is not None and area < _SMALL_BLOCK and can_be_large)
 
 
 def inner_block(op: Op) -> int | None:
@@ -206,56 +216,6 @@ def output_subblock(op: Op) -> int | None:
     height = whole(op.attributes, "out_subblock_h", "subblock_h")
     width = whole(op.attributes, "out_subblock_w", "subblock_w")
     return None if height is None or width is None else height * width
-
-
-#: How a value is written that was not set.
-_UNSET: Final = frozenset({"", "std::nullopt", "nullopt", "None"})
-_WHOLE: Final = re.compile(r"[0-9]{1,18}")
-_FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
-
-
-@lru_cache(maxsize=4096)
-def setting(attributes: str, key: str) -> str | None:
-    """Return the value of a key; "" if unset, None if missing.
-
-    >>> setting("{'program_config': 'Reuse(in0_block_w=2)'; 'bias': 'std::nullopt'}", "bias")
-    ''
-    >>> setting("{'program_config': 'Reuse(in0_block_w=2)'}", "program_config")
-    'Reuse'
-    """
-    found = _pattern(key).search(attributes)
-    if found is None:
-        return None
-    return "" if found[1] in _UNSET else found[1]
-
-
-def whole(attributes: str, *keys: str) -> int | None:
-    """Return the whole number of the first key that has one.
-
-    >>> whole("Config(in0_block_w=2;per_core_M=1)", "K_block_size", "in0_block_w")
-    2
-    """
-    values = (setting(attributes, key) for key in keys)
-    return next((int(value) for value in values if value and _WHOLE.fullmatch(value)), None)
-
-
-def flag(attributes: str, key: str) -> bool | None:
-    """Return whether something is switched on; None if unknown.
-
-    >>> flag("{'enable_act_double_buffer': 'false'}", "enable_act_double_buffer")
-    False
-    """
-    return _FLAGS.get((setting(attributes, key) or "").lower())
-
-
-@lru_cache(maxsize=64)
-def _pattern(key: str) -> re.Pattern[str]:
-    # Not as the end of a longer name, nor before the :: of a type. The name stands first, and what
-    # may not be before it is asked afterwards: texts are long, and a plain start is found quickly.
-    name = re.escape(key)
-    return re.compile(
-        rf"""{name}(?<![\w.]{name})(?!\w)['"]?\s*[=:](?!:)\s*['"]?([^\s;,'"(){{}}\[\]]*)"""
-    )
 
 
 #: Why rules about matrix products say nothing of a program without any.

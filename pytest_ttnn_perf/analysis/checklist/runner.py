@@ -28,6 +28,7 @@ from pytest_ttnn_perf.core.finding import (
     Subject,
     UnansweredRules,
     as_configured,
+    current_code,
     family_of,
     finding_of,
 )
@@ -48,11 +49,11 @@ _MODULES: Final = {
     "analysis.rules.validity": "002 005 007 008 009 010 011 012 016",
     "analysis.rules.formats": "101 102 103 104 105",
     "analysis.rules.layouts": "201 202 203",
-    "analysis.rules.memory": "301 302 303 304",
+    "analysis.rules.memory": "302 303 304",
     "analysis.rules.cores": "305 306 307 308 309 315 320 321",
-    "analysis.rules.matmul": "310 311 312 313 314",
+    "analysis.rules.matmul": "310 311 314",
     "analysis.rules.host": "401 403 405 406 407 504 505",
-    "analysis.rules.conv": "601 602 603 604 605 606 607 608",
+    "analysis.rules.conv": "601 602 603 605 607 608",
     "analysis.rules.mesh": "701 702 703 704",
     "analysis.rules.kernels": "801 803 804 805 806 807 808 809",
     "gate.rules_on_numbers": "003 006 013 017 404 501 502 503 901 902 903 904 905 906 907",
@@ -61,10 +62,10 @@ _MODULES: Final = {
 _NEEDS: Final = {
     (): "004 006",
     (Input.OPS,): (
-        "002 007 008 009 010 011 012 103 104 202 203 303 305 306 307 308 309 310 311 312 313 314 "
-        "315 320 321 401 403 601 603 604 605 606 607 608 703 704"
+        "002 007 008 009 010 011 012 102 103 104 201 202 203 303 305 306 307 308 309 310 311 314 "
+        "315 320 321 401 403 601 603 605 607 608 703 704"
     ),
-    (Input.OPS, Input.REPORT): "102 201 301 302 602",
+    (Input.OPS, Input.REPORT): "302 602",
     (Input.OPS, Input.TEST): "402",
     (Input.REPORT, Input.OPS): "101",
     (Input.REPORT,): "016 304 504 505",
@@ -216,10 +217,10 @@ def select_rules(
     """
     known = codes()
     # Before their plugins are loaded, and on the command line, rules of others are not known.
-    chosen = tuple(code for code in select if not may_be_custom(code))
+    chosen = tuple(current_code(code) for code in select if not may_be_custom(code))
     if select and not chosen:
         return ()
-    left_out = tuple(code for code in ignore if not may_be_custom(code))
+    left_out = tuple(current_code(code) for code in ignore if not may_be_custom(code))
     for option, named in (("select", chosen), ("ignore", left_out)):
         for code in named:
             if not any(each.startswith(code) for each in known):

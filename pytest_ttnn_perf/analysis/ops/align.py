@@ -196,10 +196,6 @@ class Catalogue:
             numbers.append(self._traits.setdefault(trait, len(self._traits)))
         return number
 
-    def agreement(self, ours: int, theirs: int) -> int:
-        """Return 2 for equal variants, 1 for equal operands."""
-        return 2 if ours == theirs else int(self.exact[ours] == self.exact[theirs])
-
 
 @lru_cache(maxsize=1024)
 def _plain_code(op: str) -> str:
@@ -550,10 +546,6 @@ def _match_in_order(
     _fill(to, a, b, catalogue.padded)
     if NONE not in to and len(a) == len(b):
         return to, {}
-    _slide(to, a, b, catalogue)
-    back = _inverted(to, len(b))
-    _slide(back, b, a, catalogue)
-    to = _inverted(back, len(a))
     _fill(to, a, b, catalogue.logical)
     _fill(to, a, b, catalogue.ends)
     moved = _find_moved(to, a, b, catalogue.exact)
@@ -593,42 +585,6 @@ def _fill(to: list[int], a: Sequence[int], b: Sequence[int], alike: Sequence[int
             for x, y in common_subsequence(ours, theirs):
                 to[start + x] = other + y
         run = _next_run(to, end)
-
-
-def _slide(to: list[int], a: Sequence[int], b: Sequence[int], catalogue: Catalogue) -> None:
-    """Slide runs without a match to where their neighbours agree best.
-
-    ``to`` has the place in ``b`` that each of ``a`` is matched with, by padded shapes. Where x and
-    x' are alike in those, "x went, before x'" and "x' went, after x" are as good as each other. The
-    better one is that which leaves the op that did not change otherwise.
-    """
-    run = _next_run(to, 0)
-    while run:
-        best_gain = shift = 0
-        best: Pairs = []
-        for step in (-1, 1):
-            gain = 0
-            tried: Pairs = []
-            for source, target in _slides(to, run, step):
-                if catalogue.padded[a[source]] != catalogue.padded[a[target]]:
-                    break
-                tried.append((source, target))
-                gain += catalogue.agreement(a[target], b[to[source]])
-                gain -= catalogue.agreement(a[source], b[to[source]])
-                if gain > best_gain:
-                    best_gain, best, shift = gain, tried, step * len(tried)
-        for source, target in best[: abs(shift)]:
-            to[target], to[source] = to[source], NONE
-        run = _next_run(to, run[1] + shift + 1)
-
-
-def _slides(to: Sequence[int], run: tuple[int, int], step: int) -> Iterator[tuple[int, int]]:
-    """Yield matched ops next to a run, and where they would slide."""
-    start, end = run
-    source = end if step > 0 else start - 1
-    while 0 <= source < len(to) and to[source] != NONE:
-        yield source, source - step * (end - start)
-        source += step
 
 
 def _find_moved(

@@ -8,12 +8,13 @@ import sqlite3
 from collections import Counter, defaultdict
 from contextlib import contextmanager
 from enum import Enum
-from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
 
+from pytest_ttnn_perf.analysis.ops.names import flag, setting
+from pytest_ttnn_perf.analysis.ops.names import whole as whole_number
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES
 from pytest_ttnn_perf.core.codec import Value, describe
 from pytest_ttnn_perf.core.errors import DecodeError, EmptyReportError, InputError
@@ -119,8 +120,7 @@ class Operation(Struct, frozen=True):
     memory at one time; those laid over a tensor are counted with the buffers. It is a lower bound:
     not every device operation reports it; None if none did. ``fidelity`` is that of the
     matmuls and convolutions inside, or else of any other op; None if they differ.
-    ``bytes_per_bank`` sums all buffers alive at this op, per bank. ``l1_by_core`` are the bytes of
-    tensors in the L1 of each core, by x and y, of the fullest device; empty if unknown.
+    ``bytes_per_bank`` sums all buffers alive at this op, per bank.
     ``queues`` are the command queues of its programs, one for each execution.
     """
 
@@ -135,7 +135,6 @@ class Operation(Struct, frozen=True):
     conv: ConvConfig | None = None
     reshard: Reshard = Reshard.UNKNOWN
     bytes_per_bank: Mapping[BufferType, int] = {}
-    l1_by_core: Mapping[tuple[int, int], int] = {}
     queues: tuple[int, ...] = ()
 
 
@@ -196,52 +195,6 @@ class Report(Struct, frozen=True):
 # They look like code or JSON and are neither, and each release spells them a little differently, so
 # values are found by their key.
 
-#: A value without quotes. A group in brackets is taken whole where it is simple; anything else ends
-#: where the next value, or the end of its group, begins.
-_BARE: Final = r"""
-    \([^()]*(?:\([^()]*\)[^()]*)*\) | \{[^{}]*\} | \[[^\[\]]*\] | [^;,(){}\[\]'"]*(?:\([^()]*\))?
-"""
-_FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
-
-
-def attribute(text: str, key: str) -> str | None:
-    """Return the value of a key, first of the op itself.
-
-    >>> attribute("{'groups': '1'; 'config': 'Block(act_block_h_ntiles=4;w=2)'}", "config")
-    'Block(act_block_h_ntiles=4;w=2)'
-    >>> attribute("{'groups': '1'; 'config': 'Block(act_block_h_ntiles=4;w=2)'}", "w")
-    '2'
-    """
-    own, inner = _patterns(key)
-    found = own.search(text) or inner.search(text)
-    if found is None:
-        return None
-    return next(value for value in found.groups() if value is not None).strip()
-
-
-def attribute_int(text: str, key: str) -> int | None:
-    """Return a whole number; None if missing or ``std::nullopt``."""
-    value = attribute(text, key)
-    try:
-        return None if value is None else int(value)
-    except ValueError:
-        return None
-
-
-def attribute_flag(text: str, key: str) -> bool | None:
-    """Return a flag, written true, false, 1 or 0."""
-    return _FLAGS.get((attribute(text, key) or "").lower())
-
-
-@lru_cache(maxsize=256)
-def _patterns(key: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    name = re.escape(key)
-    own = rf"""'{name}'\ ?:\ ?(?: '([^']*)' | "([^"]*)" | ({_BARE}) )"""
-    # Not as the end of a longer name: dtype is not weights_dtype; nor of a type: Type::NAME.
-    inner = rf"""(?<![\w.])"?{name}(?!\w)"?\ ?(?:=|:(?!:))\ ?(?: "([^"]*)" | ({_BARE}) )"""
-    return re.compile(own, re.VERBOSE), re.compile(inner, re.VERBOSE)
-
-
 _NONE: Final = frozenset({"", "None", "nullopt", "NONE", "null"})
 _NAME: Final = re.compile(r"\w+\Z")
 #: An extent may be followed by the padded one, as in 5[32].
@@ -291,7 +244,7 @@ def memory_of(text: str | None) -> str | None:
     """Return where a tensor lies and how it is spread."""
     if text is None or len(text) > _LONGEST:
         return None
-    kind, layout = (bare_name(attribute(text, key)) for key in ("buffer_type", "memory_layout"))
+    kind, layout = (bare_name(setting(text, key)) for key in ("buffer_type", "memory_layout"))
     return f"{kind}_{layout}" if kind and layout else kind or layout
 
 
@@ -330,10 +283,10 @@ def conv_of(arguments: Mapping[str, str]) -> ConvConfig | None:
         return None
     text = found[:_LONGEST]
     return ConvConfig(
-        bare_name(attribute(text, "weights_dtype")),
-        bare_name(attribute(text, "shard_layout")),
-        attribute_int(text, "act_block_h_override"),
-        *(attribute_flag(text, name) for name in ConvConfig._fields[3:]),
+        bare_name(setting(text, "weights_dtype")),
+        bare_name(setting(text, "shard_layout")),
+        whole_number(text, "act_block_h_override"),
+        *(flag(text, name) for name in ConvConfig._fields[3:]),
     )
 
 
@@ -610,7 +563,7 @@ def read_operations(tables: Tables) -> tuple[Operation, ...]:
         row.whole(_ID): row.text("name") or ""
         for row in tables.rows("operations", _ID, "name", order=_ID)
     }
-    arguments, memory, cores = _arguments(tables), _memory(tables), _l1_by_core(tables)
+    arguments, memory = _arguments(tables), _memory(tables)
     inputs, outputs = (
         _by_operation(tables, f"{side}_tensors", "tensor_id", order=f"{side}_index")
         for side in ("input", "output")
@@ -626,7 +579,6 @@ def read_operations(tables: Tables) -> tuple[Operation, ...]:
             outputs=tuple(outputs[number]),
             conv=conv_of(arguments[number]),
             bytes_per_bank=fullest_device(memory[number]),
-            l1_by_core=max(cores[number].values(), key=lambda own: sum(own.values()), default={}),
             queues=tuple(queues[number]),
             **_ran_inside(name, inside.get(number), arguments[number]),
         )
@@ -673,19 +625,6 @@ def _memory(tables: Tables) -> dict[int, Counter[tuple[int, BufferType]]]:
         if size is not None and kind is not None:
             place = row.known("device_id") or 0, buffer_type(kind)
             found[row.whole(_ID)][place] += size
-    return found
-
-
-def _l1_by_core(tables: Tables) -> dict[int, dict[int, Counter[tuple[int, int]]]]:
-    """Return bytes in L1 by operation, device and core."""
-    found: dict[int, dict[int, Counter[tuple[int, int]]]]
-    found = defaultdict(lambda: defaultdict(Counter))
-    columns = (_ID, "device_id", "core_x", "core_y", "buffer_type")
-    for row in tables.sums("buffer_chunks", *columns, of="chunk_size"):
-        x, y, size = row.known("core_x"), row.known("core_y"), row.known("chunk_size")
-        in_l1 = buffer_type(row.text("buffer_type") or "") is BufferType.L1
-        if in_l1 and x is not None and y is not None and size is not None:
-            found[row.whole(_ID)][row.known("device_id") or 0][x, y] += size
     return found
 
 
@@ -923,12 +862,6 @@ class Tables:
         ordered = f" ORDER BY {order}" if order in present else ""
         if present:
             yield from self._select(table, wanted, parts, ordered)
-
-    def sums(self, table: str, *by: str, of: str) -> Iterator[Row]:
-        """Iterate over the sums of a column, grouped by others."""
-        if {*by, of} <= {*self.columns(table)}:
-            grouped = f" GROUP BY {', '.join(by)}"
-            yield from self._select(table, (*by, of), (*by, f"sum({of})"), grouped)
 
     def _select(
         self, table: str, names: Sequence[str], parts: Sequence[str], ending: str

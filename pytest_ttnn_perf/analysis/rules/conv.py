@@ -8,8 +8,6 @@ from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from msgspec.structs import replace
-
 from pytest_ttnn_perf.analysis.checklist.op_times import kernel_ns, op_name, ops_like, worst_ops
 from pytest_ttnn_perf.analysis.checklist.operands import budget_bytes, operation_name, sharding_in
 from pytest_ttnn_perf.analysis.checklist.products import (
@@ -17,16 +15,13 @@ from pytest_ttnn_perf.analysis.checklist.products import (
     Product,
     best_known,
     check_shortfall,
-    flag,
     is_convolution,
     no_roofline,
     products_of,
     shortfall_ns,
     unknown_chip,
-    whole,
 )
 from pytest_ttnn_perf.analysis.checklist.savings import (
-    LAUNCH_NS,
     SHARE,
     advice_for,
     check_savings,
@@ -34,6 +29,7 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     share_of_step,
     step_ns,
 )
+from pytest_ttnn_perf.analysis.ops.names import flag, whole
 from pytest_ttnn_perf.analysis.ops.roofline import board_of, size_of
 from pytest_ttnn_perf.analysis.readers.report_db import BufferType
 from pytest_ttnn_perf.core.finding import (
@@ -49,11 +45,11 @@ from pytest_ttnn_perf.core.ops import Category, category_of
 from pytest_ttnn_perf.core.text import counted, microseconds, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.savings import OpPlace
     from pytest_ttnn_perf.analysis.readers.report_db import Operation, Report, TensorRecord
-    from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
+    from pytest_ttnn_perf.core.ops import Op, OpTable, Signature
 
 #: Why rules about convolutions say nothing of a program without any.
 NO_CONVOLUTIONS: Final = "no convolutions"
@@ -69,10 +65,10 @@ _BUFFERED_AT: Final = 0.8
 _NEAR_IT: Final = 0.6
 #: By height, every core needs all weights: from that size on they do not fit beside the rest of L1.
 _WEIGHTS_IN_L1: Final = 700_000.0
+#: So many pixels for each channel, or channels for each pixel, make a shape tall, or deep.
+_MANY: Final = 4
 #: More rows than fit into the L1 of any core.
 _MOST_ROWS: Final = 2**20
-#: How fast a reshard moves what lies in L1: real ones take as long as DRAM of Wormhole would.
-_MOVED_GB_S: Final = 288.0
 
 
 def _convolutions_of(step: OpTable) -> Sequence[Product]:
@@ -82,10 +78,6 @@ def _convolutions_of(step: OpTable) -> Sequence[Product]:
 def input_sharding(op: Op) -> str | None:
     """Return HEIGHT, WIDTH or BLOCK; None where the input is not sharded."""
     return sharding_in(op.signature.inputs[0].memory) if op.signature.inputs else None
-
-
-def _output_shape(op: Op) -> tuple[int, ...] | None:
-    return op.signature.outputs[0].shape if op.signature.outputs else None
 
 
 @rule("TTP601", "conv-sharding-changes", Severity.WARNING, Input.OPS)
@@ -168,21 +160,9 @@ class ActBlock(NamedTuple):
     name: str
     rows: int | None
     most_rows: int | None
-    tensor_bytes: int = 0
-    buffer_bytes: int | None = None
-    l1_bytes: int | None = None
-
-    @property
-    def is_known(self) -> bool:
-        """True if both sizes are known."""
-        return self.rows is not None and self.most_rows is not None
-
-    @property
-    def has_room_for_another(self) -> bool:
-        """True if L1 is known to hold the circular buffers twice."""
-        if self.buffer_bytes is None or self.l1_bytes is None:
-            return False
-        return self.tensor_bytes + 2 * self.buffer_bytes <= self.l1_bytes
+    tensor_bytes: int
+    buffer_bytes: int | None
+    l1_bytes: int | None
 
     def larger(self, spare: float) -> int | None:
         """Return the most rows that leave a share of L1 free.
@@ -198,14 +178,8 @@ class ActBlock(NamedTuple):
         return None
 
 
-def blocks_in_table(table: OpTable) -> Iterator[ActBlock]:
-    """Yield the blocks of convolutions that are not width-sharded."""
-    for op in ops_like(table, is_convolution):
-        if input_sharding(op) != "WIDTH":
-            yield ActBlock(op_name(op), *_block_rows(op))
-
-
-def _block_rows(op: Op) -> tuple[int | None, int | None]:
+def block_rows(op: Op) -> tuple[int | None, int | None]:
+    """Return the rows of a block and of a core; None if unknown."""
     keys = ("act_block_h_ntiles", "per_core_out_matrix_height_ntile")
     rows, most = (None if (tiles := whole(op.attributes, key)) is None else tiles * TILE_ROWS
                   for key in keys)  # fmt: skip
@@ -213,7 +187,10 @@ def _block_rows(op: Op) -> tuple[int | None, int | None]:
 
 
 def blocks_in_report(report: Report) -> Iterator[ActBlock]:
-    """Yield the requested blocks, with their use of L1."""
+    """Yield the requested blocks of convolutions, with their use of L1.
+
+    A block by width is cut otherwise, and left out.
+    """
     for operation in report.completed:
         output = next((report.tensors.get(number) for number in operation.outputs), None)
         wide = output is not None and sharding_in(output.memory) == "WIDTH"
@@ -247,8 +224,8 @@ def _rows_of_core(output: TensorRecord | None) -> int | None:
 
 @rule("TTP602", "act-block-h-below-max", Severity.INFO, Input.OPS, Input.REPORT)
 def act_block_h_below_max(
-    report: Report | None,
     ops: OpTable | None,
+    report: Report | None,
     *,
     convolutions: Limit = Limit(0, "convolutions", "each is named with its block"),
     spare: Limit = Limit(0.1, "of L1", "a judgement: room for what is not counted"),
@@ -265,23 +242,27 @@ def act_block_h_below_max(
     Of a width-sharded convolution, a larger `act_block_w_div` makes room in L1.
 
     ## When it is no problem
-    Where double buffering needs the room, which often gains more. An op table does not tell what L1
-    has room for: then the rule is not measured.
+    Where double buffering needs the room, which often gains more.
     """
     blocks = list(blocks_in_report(report)) if report is not None else []
-    if not blocks and ops is not None:
-        blocks = list(blocks_in_table(ops))
-    if not blocks:
+    if not blocks and (ops is None or not ops_like(ops, is_convolution)):
         return Answer.not_applicable(NO_CONVOLUTIONS)
-    if not any(block.is_known for block in blocks):
-        return Answer.not_measured("the capture does not give the blocks of convolutions")
+    if not blocks:
+        return Answer.not_measured("what L1 has room for is in a report database")
     larger = [(block, rows) for block in blocks if (rows := block.larger(spare.value))]
-    unknown = _untold(blocks)
+    unknown = [
+        block
+        for block in blocks
+        if None in (block.rows, block.most_rows)
+        or ((block.rows or 0) < (block.most_rows or 0) and None in block[-2:])
+    ]
+    count = counted(len(blocks), "convolution")
     if len(larger) <= convolutions.value and unknown:
-        return Answer.not_measured(unknown)
+        untold = "the report does not give the blocks, or the L1,"
+        return Answer.not_measured(f"{untold} of {len(unknown)} of {count}")
     return convolutions.at_most(
         float(len(larger)),
-        f"room for a larger act_block_h in {len(larger)} of {counted(len(blocks), 'convolution')}",
+        f"room for a larger act_block_h in {len(larger)} of {count}",
         (
             Evidence(f"{block.name}, act_block_h_override {block.rows} → {rows}")
             for block, rows in sorted(larger, key=lambda pair: -pair[1] / (pair[0].rows or 1))
@@ -289,127 +270,64 @@ def act_block_h_below_max(
     )
 
 
-def _untold(blocks: Sequence[ActBlock]) -> str | None:
-    all_blocks = counted(len(blocks), "convolution")
-    silent = sum(not block.is_known for block in blocks)
-    if silent:
-        return f"the block of {silent} of {all_blocks} is unknown"
-    small = sum(
-        (block.rows or 0) < (block.most_rows or 0)
-        and (block.buffer_bytes is None or block.l1_bytes is None)
-        for block in blocks
-    )
-    if not small:
-        return None
-    return (
-        f"an act_block_h below the largest in {small} of {all_blocks}; "
-        "whether a larger one fits is not known without the L1 of a report database"
-    )
+@rule("TTP603", "double-buffer-off", Severity.INFO, Input.OPS)
+def double_buffer_off(step: OpTable, *, share: Limit = SHARE) -> Answer:
+    """Convolutions do not double-buffer what they read.
 
-
-@rule("TTP603", "act-double-buffer-off", Severity.WARNING, Input.OPS)
-def act_double_buffer_off(step: OpTable, report: Report | None, *, share: Limit = SHARE) -> Answer:
-    """Convolutions do not double-buffer their activations.
-
-    Finds convolutions that run with `enable_act_double_buffer` off, and what of them reading can
-    cost. With a second buffer, the next block of activations is read while the one before is
-    computed.
+    Finds convolutions that run with `enable_act_double_buffer` or `enable_weights_double_buffer`
+    off, and what of them reading can cost. With a second buffer, the next block is read while the
+    one before is computed.
 
     ## What to do
-    Set `enable_act_double_buffer=True` in `Conv2dConfig`. If the circular buffers then no longer
-    fit into L1, weigh it against a smaller `act_block_h_override`.
+    Set `enable_act_double_buffer=True` in `Conv2dConfig`, and `enable_weights_double_buffer=True`
+    unless the convolution is sharded by height, which keeps all weights in L1. If the circular
+    buffers then no longer fit, weigh it against a smaller `act_block_h_override`.
 
     ## What it saves
     At most the shorter of two: what computing takes at full speed on the cores in use, and the rest
-    of the time. No convolution gets beyond 80 % of what its cores compute, nor beyond the best of
-    the same sharding and fidelity that has the second buffer; from 60 % on there is nothing to
-    gain.
+    of the time; for weights alone, what reading them once takes at the peak bandwidth of DRAM. No
+    convolution gets beyond 80 % of what its cores compute, nor beyond the best of the same sharding
+    and fidelity that has the second buffer; from 60 % on there is nothing to gain.
 
     ## When it is no problem
-    Where L1 has no room for it. It is a warning only where a report database of the same test tells
-    that it has.
-    """
-
-    def hidden_ns(convolution: Product) -> float:
-        computing = convolution.line.compute_ns or 0.0
-        return min(computing, convolution.line.kernel_ns - computing)
-
-    how = "the shorter of computing at full speed and the rest of the time"
-    answer = _check_buffers(step, ACT_BUFFER, share, hidden_ns, ("activations", how))
-    blocks = list(blocks_in_report(report)) if report is not None else []
-    has_room = bool(blocks) and all(block.has_room_for_another for block in blocks)
-    if answer.outcome is not RuleOutcome.FOUND or has_room:
-        return answer
-    return replace(answer, severity=Severity.INFO)
-
-
-@rule("TTP604", "weights-double-buffer-off", Severity.INFO, Input.OPS)
-def weights_double_buffer_off(step: OpTable, *, share: Limit = SHARE) -> Answer:
-    """Convolutions do not double-buffer their weights.
-
-    Finds convolutions that run with `enable_weights_double_buffer` off, and what reading weights
-    costs. With a second buffer, the next block of weights is read while the one before is in use.
-
-    ## What to do
-    Set `enable_weights_double_buffer=True` in `Conv2dConfig` if L1 has room for it. Try it on
-    block-sharded convolutions first.
-
-    ## What it saves
-    What reading the weights once takes at the peak bandwidth of DRAM, within the bounds of TTP603.
-
-    ## When it is no problem
-    Where L1 has no room for it. Height-sharded convolutions keep all their weights in L1 as a rule,
-    and do not count.
+    Where L1 has no room for it, which an op table does not say.
     """
     convolving, board = _convolutions_of(step), board_of(step)
-    if convolving and all(input_sharding(each.op) == "HEIGHT" for each in convolving):
-        return Answer.not_applicable("height-sharded convolutions keep their weights in L1")
-    peak = board.dram_gb_s if board is not None else 1.0
-
-    def hidden_ns(convolution: Product) -> float:
-        line = convolution.line
-        if convolution.weights is None or input_sharding(convolution.op) == "HEIGHT":
-            return 0.0
-        return min(size_of(convolution.weights) / peak, line.kernel_ns - (line.compute_ns or 0.0))
-
-    how = f"the bytes of their weights ÷ {peak:g} GB/s"
-    return _check_buffers(step, WEIGHTS_BUFFER, share, hidden_ns, ("weights", how))
-
-
-def _check_buffers(
-    step: OpTable,
-    key: str,
-    share: Limit,
-    hidden_ns: Callable[[Product], float],
-    words: tuple[str, str],
-) -> Answer:
-    """Compare what second buffers could hide of a step with a limit.
-
-    No convolution gets nearer to its peak than the best of those like it that have them. ``words``
-    say what is buffered and how the saving comes about.
-    """
-    buffered, how = words
-    known = [(each, flag(each.op.attributes, key)) for each in _convolutions_of(step)]
-    off = [each for each, on in known if on is False]
-    with_it = [each for each, on in known if on]
-    if not known:
+    if not convolving:
         return Answer.not_applicable(NO_CONVOLUTIONS)
-    if not off and not with_it:
-        untold = f"the capture does not say whether {buffered} are double-buffered"
-        return Answer.not_measured(untold)
-    if board_of(step) is None:
+    keys = (ACT_BUFFER, WEIGHTS_BUFFER)
+    if all(flag(each.op.attributes, key) is None for each in convolving for key in keys):
+        return Answer.not_measured("the capture does not say what convolutions double-buffer")
+    if board is None:
         return Answer.not_measured(unknown_chip(step))
-    saved = {
-        each.row: ns for each in off if (ns := min(hidden_ns(each), _room_ns(each, with_it))) > 0
-    }
-    count = counted(len(off) + len(with_it), "convolution")
+    saved: dict[int, float] = {}
+    for key in keys:
+        buffered = [each for each in convolving if flag(each.op.attributes, key)]
+        for each in convolving:
+            if flag(each.op.attributes, key) is False:
+                hidden = _hidden_ns(each, key, board.dram_gb_s)
+                if (ns := min(hidden, _room_ns(each, buffered))) > 0:
+                    saved[each.row] = max(ns, saved.get(each.row, 0.0))
+    count = counted(len(convolving), "convolution")
     return check_savings(
         step,
         saved,
         share,
-        sentence=f"{buffered} not double-buffered in {len(off)} of {count}",
-        arithmetic=f"{how}: at most {microseconds(sum(saved.values()))}",
+        sentence=f"{len(saved)} of {count} would read while they compute, with a second buffer",
+        arithmetic="the shorter of computing at full speed and the rest of the time: at most "
+        f"{microseconds(sum(saved.values()))}",
     )
+
+
+def _hidden_ns(convolution: Product, key: str, peak_gb_s: float) -> float:
+    """Return the time of reading that a second buffer could hide."""
+    computing = convolution.line.compute_ns or 0.0
+    rest = convolution.line.kernel_ns - computing
+    if key == ACT_BUFFER:
+        return min(computing, rest)
+    if convolution.weights is None or input_sharding(convolution.op) == "HEIGHT":
+        return 0.0
+    return min(size_of(convolution.weights) / peak_gb_s, rest)
 
 
 def _room_ns(convolution: Product, buffered: Sequence[Product]) -> float:
@@ -469,81 +387,6 @@ def batchnorm_not_folded(
     return answer.saving(saved, f"the time of {counted(len(saved), 'batch norm')}: {took}")
 
 
-@rule("TTP606", "conv-sharding-unsuited", Severity.INFO, Input.OPS)
-def conv_sharding_unsuited(
-    step: OpTable,
-    *,
-    share: Limit = SHARE,
-    efficiency: Limit = Limit(0.5, "of the roofline", "see TTP607"),
-    tall: Limit = Limit(4, "pixels per channel", "a judgement: height from there on"),
-    deep: Limit = Limit(4, "channels per pixel", "a judgement: width from there on"),
-) -> Answer:
-    """Convolutions are sharded otherwise than their shape suggests.
-
-    Finds convolutions whose sharding does not go with the shape of their output: by height if there
-    are many more pixels than channels, by width if there are many more channels than pixels, by
-    block between. Cut along the shorter side, a tensor is spread over few cores, or each core needs
-    data of many others.
-
-    ## What to do
-    Try the `shard_layout` that is named, together with its neighbours: a reshard between two
-    convolutions may cost more than it saves.
-
-    ## What it saves
-    The time of the convolution, less twice what it takes at full speed, and less a move of its
-    activations before and after it. One that is faster than that does not count.
-
-    ## When it is no problem
-    It is a rule of thumb. By height, every core needs all weights: where they are too large for
-    that, no other sharding is named.
-    """
-    convolving = _convolutions_of(step)
-    if not convolving:
-        return Answer.not_applicable(NO_CONVOLUTIONS)
-    if all(each.least_ns is None for each in convolving):
-        return Answer.not_measured(no_roofline(step, "convolution"))
-    known = others = 0
-    slow: dict[int, tuple[Product, str]] = {}
-    saved: dict[int, float] = {}
-    for each in convolving:
-        sharding, shape = input_sharding(each.op), _output_shape(each.op)
-        if not sharding or not shape:
-            continue
-        known += 1
-        best = _suited(shape, each.weights, tall.value, deep.value) or sharding
-        others += best != sharding
-        # What goes in is brought into another sharding, and what comes out back.
-        tensors = (*each.op.signature.inputs[:1], *each.op.signature.outputs[:1])
-        moves_ns = sum(LAUNCH_NS + size_of(tensor) / _MOVED_GB_S for tensor in tensors)
-        gain_ns = shortfall_ns(each, efficiency.value) - moves_ns
-        if best != sharding and gain_ns > 0:
-            slow[each.row], saved[each.row] = (each, f"{sharding} → {best}"), gain_ns
-    if not known:
-        return Answer.not_measured(_NOT_SHARDED)
-    took = sum(each.op.kernel_ns for each, _ in slow.values())
-    count = counted(known, "convolution")
-    return check_savings(
-        step,
-        saved,
-        share,
-        sentence=f"{others} of {count} may suit another sharding, by their shape",
-        arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
-        f"{percent(efficiency.value)} of {best_known(step)}, and with a move before and after",
-        name=lambda placed: f"{op_name(placed.op)}, {slow[placed.row][1]}",
-    )
-
-
-def _suited(
-    shape: tuple[int, ...] | None, weights: Tensor | None, tall: float = 4, deep: float = 4
-) -> str | None:
-    if not shape or not prod(shape):
-        return None
-    pixels, channels = prod(shape[:-1]), shape[-1]
-    if pixels >= tall * channels:
-        return None if weights is not None and size_of(weights) > _WEIGHTS_IN_L1 else "HEIGHT"
-    return "WIDTH" if channels >= deep * pixels else "BLOCK"
-
-
 @rule("TTP607", "low-conv-efficiency", Severity.WARNING, Input.OPS)
 def low_conv_efficiency(
     step: OpTable,
@@ -561,13 +404,16 @@ def low_conv_efficiency(
     ## What to do
     Begin with the convolutions that are named, which lose most time, and with the settings named
     beside them: a sharding that goes with the shape, a larger `act_block_h_override`, double
-    buffering, weights in bfloat8_b.
+    buffering, weights in bfloat8_b. By shape, that is by height with four times as many pixels as
+    channels, by width with four times as many channels, by block between; try it together with the
+    neighbours, as a reshard between two convolutions may cost more than it saves.
 
     ## What it saves
     The time of the convolution, less twice what it takes at full speed.
 
     ## When it is no problem
-    Small convolutions end before the device is up to speed.
+    Small convolutions end before the device is up to speed. By height, every core needs all
+    weights: where they are too large for that, no other sharding is named.
     """
     convolving = _convolutions_of(step)
     if not convolving:
@@ -588,9 +434,8 @@ def low_conv_efficiency(
 
 def _settings_to_try(op: Op) -> str:
     """Return the settings of a convolution that are not the usual best."""
-    sharding, (rows, most) = input_sharding(op), _block_rows(op)
-    inputs = op.signature.inputs
-    best = _suited(_output_shape(op), inputs[1] if len(inputs) > 1 else None)
+    sharding, (rows, most) = input_sharding(op), block_rows(op)
+    best = _suited_sharding(op)
     found = []
     if sharding and best and sharding != best:
         found.append(f"{sharding} → {best}")
@@ -599,6 +444,18 @@ def _settings_to_try(op: Op) -> str:
     if flag(op.attributes, ACT_BUFFER) is False:
         found.append("no double buffer")
     return ", ".join(found)
+
+
+def _suited_sharding(op: Op) -> str | None:
+    """Return the sharding that goes with the shape of the output; None if unknown."""
+    shape = op.signature.outputs[0].shape if op.signature.outputs else ()
+    if not shape or not prod(shape):
+        return None
+    pixels, channels = prod(shape[:-1]), shape[-1]
+    if pixels >= _MANY * channels:
+        weights = op.signature.inputs[1:2]
+        return None if weights and size_of(weights[0]) > _WEIGHTS_IN_L1 else "HEIGHT"
+    return "WIDTH" if channels >= _MANY * pixels else "BLOCK"
 
 
 _SLICES: Final = re.compile(r"padded_?slice|slice_?write", re.IGNORECASE)

@@ -11,17 +11,12 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.analysis.checklist.op_times import has_operands, op_name, worst_ops
 from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_OPERANDS,
-    TO_DEVICE,
-    TO_HOST,
     WORTH_BYTES,
     Weight,
     by_weight,
     if_worth,
-    last_name,
     look_of,
-    operands_of,
     operands_of_products,
-    shape_text,
     stale_signatures,
     weights_by_row,
     weights_in_report,
@@ -39,6 +34,7 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     critical_ops,
     share_of_step,
 )
+from pytest_ttnn_perf.analysis.ops.names import shape_text
 from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.analysis.ops.roofline import (
     BYTES,
@@ -71,7 +67,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.ops import Op, OpTable, Tensor
 
 _WIDE: Final = frozenset({"BFLOAT16", "FLOAT32"})
-_FLOAT32: Final = "FLOAT32"
 
 
 @rule("TTP101", "weights-not-bfloat8", Severity.WARNING, Input.REPORT, Input.OPS)
@@ -219,14 +214,8 @@ def _weights_advice(wide: Sequence[Product], board: Board) -> str:
     return f"Load weights with `dtype=ttnn.bfloat8_b`{which}, then check PCC again."
 
 
-@rule("TTP102", "float32-tensors", Severity.WARNING, Input.OPS, Input.REPORT)
-def float32_tensors(
-    subject: Subject,
-    *,
-    share: Limit = SHARE,
-    wide: Limit = Limit(0.01, "of operand bytes", "real models: mostly below 1 %"),
-    worth: Limit = WORTH_BYTES,
-) -> Answer:
+@rule("TTP102", "float32-tensors", Severity.WARNING, Input.OPS)
+def float32_tensors(step: OpTable, *, share: Limit = SHARE) -> Answer:
     """Ops work on float32 tensors.
 
     Finds the share of float32 in the bytes of everything that ops take and give, padding included.
@@ -244,55 +233,28 @@ def float32_tensors(
     ## When it is no problem
     Recurrent states, logits of a loss, and other small tensors whose precision is needed.
     """
-    step = step_of(subject.ops) if subject.ops is not None else None
-    operands = operands_of(subject)
-    total = sum(operand.size for operand in operands)
-    if not total:
-        return Answer.not_measured(NO_OPERANDS)
-    if subject.ops is not None and step is not None and board_of(step) is not None:
-        return _float32_in_step(step, share)
-    calls = subject.report.completed if subject.report is not None else ()
-    read = {
-        number
-        for call in calls
-        if last_name(call) not in TO_HOST | TO_DEVICE
-        for number in call.inputs
-    }
-    found = [
-        each
-        for each in operands
-        if each.tensor.dtype == _FLOAT32 and (each.number is None or each.number in read)
-    ]
-    wide_bytes = sum(operand.size for operand in found)
-    named = ((f"{each.op} {shape_text(each.tensor.padded)}", each.size) for each in found)
-    answer = wide.at_most(
-        wide_bytes / total,
-        f"{percent(wide_bytes / total)} of the bytes that ops take and give are float32",
-        by_weight(named, unit="B"),
-    )
-    return if_worth(answer, wide_bytes / 2, worth)
-
-
-def _float32_in_step(step: OpTable, share: Limit) -> Answer:
     lines, board = rooflines(step), board_of(step)
-    peak = board.dram_gb_s if board else 1.0
+    if not has_operands(step):
+        return Answer.not_measured(NO_OPERANDS)
+    if board is None:
+        return Answer.not_measured(unknown_chip(step))
     saved: dict[int, float] = {}
     total = wide = halved = 0.0
     for row, op in critical_ops(step):
         tensors, line = (*op.signature.inputs, *op.signature.outputs), lines[row]
-        in_float32 = [each for each in tensors if each.dtype == _FLOAT32]
+        in_float32 = [each for each in tensors if each.dtype == "FLOAT32"]
         total += sum(map(size_of, tensors))
         wide += sum(map(size_of, in_float32))
         half = sum(size_of(each) for each in in_float32 if in_dram(each)) / 2
         if half and line.dram_ns and not line.stale and not line.work.at_most:
-            saved[row], halved = min(half / peak, op.kernel_ns), halved + half
+            saved[row], halved = min(half / board.dram_gb_s, op.kernel_ns), halved + half
     part = percent(wide / total if total else 0.0)
     return check_savings(
         step,
         saved,
         share,
         sentence=f"{part} of the bytes that ops of a step take and give are float32",
-        arithmetic=f"{size(halved)} less ÷ {peak:g} GB/s",
+        arithmetic=f"{size(halved)} less ÷ {board.dram_gb_s:g} GB/s",
     )
 
 

@@ -13,9 +13,9 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     by_weight,
     if_worth,
     last_name,
-    shape_text,
 )
 from pytest_ttnn_perf.analysis.checklist.savings import waiting_in
+from pytest_ttnn_perf.analysis.ops.names import shape_text
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, size_of
 from pytest_ttnn_perf.analysis.readers.report_db import device_tensor
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
@@ -42,46 +42,35 @@ def host_bound(
     subject: Subject,
     step: OpTable,
     *,
-    share: Limit = Limit(
-        0.2,
-        "of the time",
-        "ttnn-visualizer-cli advises a trace above 20 %; real replays: 0 to 28 %",
-    ),
+    share: Limit = Limit(0.2, "of the time", "real replays: 0 to 28 %"),
 ) -> Answer:
-    """Devices wait for their next op.
+    """Devices wait for their next op inside replays of a trace.
 
-    Finds the share of the time that lies between the end of one kernel and the start of the next:
-    inside replays of a trace, or else inside a window. Faster kernels then make the gaps longer,
-    not the model faster.
+    Finds the share of the time that lies between the end of one kernel and the start of the next,
+    inside replays. Faster kernels then make the gaps longer, not the model faster.
 
     ## What to do
-    Fuse small ops, and replay a trace where there is none yet. Inside a replay, fewer, larger ops
-    are the only way. Outside of one, a trace saves the host from sending every op; move its other
-    work out of the model.
+    Fuse small ops: inside a replay, fewer, larger ops are the only way.
 
     ## What it saves
-    In a replay the gaps before ops of less than 5 µs, which may be part of another op. In a window
-    without a trace that is for TTP402 to say.
+    The gaps before ops of less than 5 µs, which may be part of another op.
 
     ## When it is no problem
-    Outside a replay the profiler itself makes gaps longer: compare with TTP404, which knows the
-    time without a profiler. A window in which most gaps are of 1 ms or more is not measured.
+    Outside a replay the question is another one: TTP402 asks it.
     """
     gaps = gaps_of(subject)
     if isinstance(gaps, str):
         return Answer.not_measured(gaps)
-    if gaps.share <= share.value:
-        return share.clean(gaps.share, reason=gaps.caveat)
-    most = "" if gaps.replayed else "at most "
-    waiting = f"devices wait {most}{percent(gaps.share)} of the time for their next op"
-    sentence = "; ".join(filter(None, [f"{waiting}, in {gaps.place}", gaps.caveat]))
-    told = waiting_in(step)
-    answer = share.found(gaps.share, sentence, told.evidence())
     if not gaps.replayed:
-        return answer  # what a trace would save is for TTP402 to say
+        return Answer.not_applicable("no replay of a trace: what the host leaves is for TTP402")
+    if gaps.share <= share.value:
+        return share.clean(gaps.share)
+    waiting = f"devices wait {percent(gaps.share)} of the time for their next op, in {gaps.place}"
+    told = waiting_in(step)
     short = [gap for gap in told.gaps if gap.op.kernel_ns < _SHORT_NS]
     saved = sum(gap.ns for gap in short)
     words = f"gaps before {counted(len(short), 'op')} of less than {_SHORT_NS / 1000:g} µs"
+    answer = share.found(gaps.share, waiting, told.evidence())
     return answer.saving({}, f"{words}: {microseconds(saved)}", waiting_ns=saved)
 
 

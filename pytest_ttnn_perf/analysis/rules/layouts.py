@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf.analysis.checklist.op_times import has_operands
 from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_OPERANDS,
-    by_weight,
     look_of,
-    shape_text,
 )
 from pytest_ttnn_perf.analysis.checklist.products import is_convolution
 from pytest_ttnn_perf.analysis.checklist.savings import (
@@ -25,9 +23,9 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     removable,
     share_of_step,
 )
-from pytest_ttnn_perf.analysis.ops.names import neighbours, without_producer
+from pytest_ttnn_perf.analysis.ops.names import neighbours, shape_text, without_producer
 from pytest_ttnn_perf.analysis.ops.roofline import rooflines
-from pytest_ttnn_perf.analysis.readers.report_db import TILE, device_tensor
+from pytest_ttnn_perf.analysis.readers.report_db import TILE
 from pytest_ttnn_perf.core.finding import Answer, Input, Limit, Severity, rule
 from pytest_ttnn_perf.core.ops import Category, OpTable, Signature, Tensor, category_of
 from pytest_ttnn_perf.core.text import counted, microseconds, percent
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.savings import OpPlace
-    from pytest_ttnn_perf.analysis.readers.report_db import Report
     from pytest_ttnn_perf.core.ops import Op
 
 _COMPUTES: Final = frozenset({Category.MATMUL, Category.ELEMENTWISE, Category.NORM})
@@ -46,14 +43,8 @@ _MADE_FOR_ROWS: Final = re.compile(r"pool|arg_?max|top_?k|sampling", re.IGNORECA
 _IN_TILES: Final = 0.05
 
 
-@rule("TTP201", "row-major-compute", Severity.WARNING, Input.OPS, Input.REPORT)
-def row_major_compute(
-    step: OpTable | None,
-    report: Report | None,
-    *,
-    share: Limit = SHARE,
-    calls: Limit = Limit(0.02, "of compute calls", "as of the kernel time"),
-) -> Answer:
+@rule("TTP201", "row-major-compute", Severity.WARNING, Input.OPS)
+def row_major_compute(step: OpTable, *, share: Limit = SHARE) -> Answer:
     """Ops compute on row-major tensors.
 
     Finds matmuls, elementwise ops, norms and reductions whose first operand is row-major: they turn
@@ -69,38 +60,20 @@ def row_major_compute(
     ## When it is no problem
     Convolutions and pooling take rows by design, and are not counted; nor are indices.
     """
-    if step is not None and has_operands(step):
-        on_rows = [
-            (row, op)
-            for row, op in critical_ops(step)
-            if any(map(_is_rows, op.signature.inputs[:1])) and _computes(op.signature.op)
-        ]
-        took, ops = sum(op.kernel_ns for _, op in on_rows), counted(len(on_rows), "op")
-        return check_savings(
-            step,
-            {row: op.kernel_ns * _IN_TILES for row, op in on_rows},
-            share,
-            sentence=f"{share_of_step(step, took)} of a step goes into {ops} on row-major tensors",
-            arithmetic=f"{percent(_IN_TILES)} of the {microseconds(took)} of {ops}",
-        )
-    if report is None:
+    if not has_operands(step):
         return Answer.not_measured(NO_OPERANDS)
-    computing = [
-        call
-        for call in report.completed
-        # A convolution of 1 by 1 runs as a matmul, and takes rows like any other.
-        if category_of(call.name) is not Category.CONV
-        and any(map(_computes, call.device_operations))
+    on_rows = [
+        (row, op)
+        for row, op in critical_ops(step)
+        if any(map(_is_rows, op.signature.inputs[:1])) and _computes(op.signature.op)
     ]
-    takes_rows = [
-        call
-        for call in computing
-        if any(_is_rows(device_tensor(report.tensors.get(at))) for at in call.inputs[:1])
-    ]
-    return calls.at_most(
-        len(takes_rows) / max(len(computing), 1),
-        f"row-major tensors in {len(takes_rows)} of {counted(len(computing), 'compute call')}",
-        by_weight(((call.name, 1) for call in takes_rows), unit="calls"),
+    took, ops = sum(op.kernel_ns for _, op in on_rows), counted(len(on_rows), "op")
+    return check_savings(
+        step,
+        {row: op.kernel_ns * _IN_TILES for row, op in on_rows},
+        share,
+        sentence=f"{share_of_step(step, took)} of a step goes into {ops} on row-major tensors",
+        arithmetic=f"{percent(_IN_TILES)} of the {microseconds(took)} of {ops}",
     )
 
 
@@ -108,9 +81,9 @@ def _computes(op: str) -> bool:
     return category_of(op) in _COMPUTES and not _MADE_FOR_ROWS.search(op)
 
 
-def _is_rows(tensor: Tensor | None) -> bool:
+def _is_rows(tensor: Tensor) -> bool:
     floats = {"FLOAT32", "BFLOAT16"}
-    return tensor is not None and tensor.layout == "ROW_MAJOR" and tensor.dtype in floats
+    return tensor.layout == "ROW_MAJOR" and tensor.dtype in floats
 
 
 #: Ops that want their operands in the shape they have.

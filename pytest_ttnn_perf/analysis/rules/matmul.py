@@ -6,7 +6,6 @@ import re
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.checklist.operands import shape_text
 from pytest_ttnn_perf.analysis.checklist.products import (
     COMPUTE_AT,
     NO_MATMULS,
@@ -20,7 +19,6 @@ from pytest_ttnn_perf.analysis.checklist.products import (
     dram_sharded_ns,
     evenly,
     few_cores,
-    flag,
     gains_from_dram_sharding,
     grid_rows,
     has_small_blocks,
@@ -33,10 +31,8 @@ from pytest_ttnn_perf.analysis.checklist.products import (
     ops_on_cores,
     output_subblock,
     program_config,
-    setting,
     shortfall_ns,
     unknown_chip,
-    whole,
 )
 from pytest_ttnn_perf.analysis.checklist.savings import (
     SHARE,
@@ -48,7 +44,14 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     launch_gaps_ns,
     share_of_step,
 )
-from pytest_ttnn_perf.analysis.ops.names import function_in, neighbours
+from pytest_ttnn_perf.analysis.ops.names import (
+    flag,
+    function_in,
+    neighbours,
+    setting,
+    shape_text,
+    whole,
+)
 from pytest_ttnn_perf.analysis.ops.roofline import (
     board_of,
     in_dram,
@@ -272,113 +275,6 @@ def _fast_enough(matmul: Product, board: Board) -> str | None:
     return "LoFi"
 
 
-def _slow_matmuls(step: OpTable, report: Report | None, efficiency: Limit) -> list[Product]:
-    board, on_few = board_of(step), few_cores(step, report)
-    return [
-        each
-        for each in matmuls_of(step)
-        if shortfall_ns(each, efficiency.value)
-        and each.row not in on_few
-        and not gains_from_dram_sharding(each, board)
-    ]
-
-
-@rule("TTP312", "small-matmul-blocks", Severity.WARNING, Input.OPS)
-def small_matmul_blocks(
-    step: OpTable,
-    report: Report | None,
-    *,
-    share: Limit = SHARE,
-    inner: Limit = Limit(2, "tiles", "tt-perf-report 1.4: in0_block_w below 2"),
-    subblock: Limit = Limit(2, "tiles", "tt-perf-report 1.4: out_subblock below 2"),
-    efficiency: Limit = Limit(0.5, "of the roofline", "see TTP314"),
-) -> Answer:
-    """Matmuls work in very small blocks.
-
-    Finds matmuls far from what the device allows, whose inner block, `in0_block_w`, or output
-    subblock, `out_subblock_h` times `out_subblock_w`, is smaller than two tiles although they have
-    more tiles to put there. Every block costs a round of waiting for data and of setting up the
-    engine.
-
-    ## What to do
-    Raise `in0_block_w` to a larger divisor of the inner dimension in tiles, and the subblock to up
-    to eight tiles, or four with `fp32_dest_acc_en`.
-
-    ## What it saves
-    The time of the matmul, less twice what it takes at full speed.
-
-    ## When it is no problem
-    A sharded first input limits `in0_block_w` to a divisor of its shard's width, and blocks have to
-    fit into L1. Matmuls that gain from DRAM-sharded weights are left to TTP311, those on few cores
-    to TTP305.
-    """
-    matmuls = matmuls_of(step)
-    if not matmuls:
-        return Answer.not_applicable(NO_MATMULS)
-    if all(inner_block(each.op) is None and output_subblock(each.op) is None for each in matmuls):
-        return Answer.not_measured("the attributes of matmuls do not give the sizes of blocks")
-    if all(each.least_ns is None for each in matmuls):
-        return Answer.not_measured(no_roofline(step, "matmul"))
-    small = [
-        each
-        for each in _slow_matmuls(step, report, efficiency)
-        if has_small_blocks(each.op, inner.value, subblock.value)
-    ]
-    took = microseconds(sum(each.op.kernel_ns for each in small))
-    sentence = f"{counted(len(small), 'matmul')} with very small blocks, {took} of a step"
-    answer = check_shortfall(step, small, share, efficiency, sentence=sentence)
-    weights = [
-        (each.reads_again or _LARGER, shortfall_ns(each, efficiency.value)) for each in small
-    ]
-    return answer.with_fix(advice_for(weights))
-
-
-_LARGER: Final = (
-    "raise `in0_block_w` to a larger divisor of the inner dimension in tiles, and the subblock to "
-    "up to eight tiles, or four with `fp32_dest_acc_en`"
-)
-
-
-@rule("TTP313", "matmul-without-program-config", Severity.INFO, Input.OPS)
-def matmul_without_program_config(
-    step: OpTable,
-    report: Report | None,
-    *,
-    share: Limit = SHARE,
-    efficiency: Limit = Limit(0.5, "of the roofline", "see TTP314"),
-) -> Answer:
-    """Matmuls run without a program config, far from what the device allows.
-
-    Finds matmuls whose attributes say that no program config was set, and that take more than twice
-    what moving their operands or computing takes at full speed. TTNN then chooses cores and blocks
-    by rules of thumb, which have to work for every shape.
-
-    ## What to do
-    Give the matmuls that take most time a program config of their own. Start from the one that TTNN
-    chooses and try larger blocks and grids.
-
-    ## What it saves
-    The time of the matmul, less twice what it takes at full speed.
-
-    ## When it is no problem
-    Some releases of TTNN record the config that they chose themselves, so that a matmul without one
-    cannot be told from a matmul with one. TTP311 and TTP305 come first, as in TTP312.
-    """
-    matmuls = matmuls_of(step)
-    if not matmuls:
-        return Answer.not_applicable(NO_MATMULS)
-    if all(program_config(each.op) is None for each in matmuls):
-        return Answer.not_measured("the attributes of matmuls do not give a program config")
-    if all(each.least_ns is None for each in matmuls):
-        return Answer.not_measured(no_roofline(step, "matmul"))
-    slow = _slow_matmuls(step, report, efficiency)
-    without = [each for each in slow if program_config(each.op) == ""]
-    took = microseconds(sum(each.op.kernel_ns for each in without))
-    count = f"{len(without)} of {counted(len(matmuls), 'matmul')}"
-    sentence = f"without a program config, and slow: {count}, {took} of a step"
-    return check_shortfall(step, without, share, efficiency, sentence=sentence)
-
-
 @rule("TTP314", "low-matmul-efficiency", Severity.WARNING, Input.OPS)
 def low_matmul_efficiency(
     step: OpTable,
@@ -392,15 +288,18 @@ def low_matmul_efficiency(
     """Matmuls take much longer than they have to.
 
     Finds matmuls that take more than twice what the chip allows for their operands and their cores,
-    and for which TTP305, TTP311, TTP312 and TTP313 have no reason.
+    and for which TTP305 and TTP311 have no reason.
 
     ## What to do
-    Begin with the matmuls that are named, which lose most time. A batch in the first input that the
-    weights do not have (`fuse_batch=False`): reshape it into rows. Output blocks of fewer rows than
-    a core has (`out_block_h` below `per_core_M`): raise it. Both inputs with a batch: use
-    `MatmulMultiCoreReuseProgramConfig`. A tall output of few columns: keep a 1D program config, and
-    shard the first input and the output by height in L1. An input in DRAM: L1. Else a larger grid,
-    `in0_block_w` or output subblocks.
+    Begin with the matmuls that are named, which lose most time. Very small blocks (`in0_block_w` or
+    `out_subblock_h` × `out_subblock_w` below two tiles): raise `in0_block_w` to a larger divisor of
+    the inner dimension in tiles, and the subblock to up to eight tiles, or four with
+    `fp32_dest_acc_en`. No program config: start from the one that TTNN chooses, and try larger
+    blocks and grids. A batch in the first input that the weights do not have (`fuse_batch=False`):
+    reshape it into rows. Output blocks of fewer rows than a core has (`out_block_h` below
+    `per_core_M`): raise it. Both inputs with a batch: use `MatmulMultiCoreReuseProgramConfig`. A
+    tall output of few columns: keep a 1D program config, and shard the first input and the output
+    by height in L1. An input in DRAM: L1.
 
     ## What it saves
     The time of the matmul, less twice the longer of two: what its operands take at the full
@@ -408,17 +307,21 @@ def low_matmul_efficiency(
 
     ## When it is no problem
     Small matmuls end before the device is up to speed. Where DEVICE ARCH is missing, PM IDEAL
-    stands in for the roofline.
+    stands in for the roofline. A sharded first input limits `in0_block_w` to a divisor of its
+    shard's width, and blocks have to fit into L1.
     """
-    matmuls = matmuls_of(step)
+    matmuls, board = matmuls_of(step), board_of(step)
     if not matmuls:
         return Answer.not_applicable(NO_MATMULS)
     if all(each.least_ns is None for each in matmuls):
         return Answer.not_measured(no_roofline(step, "matmul"))
+    on_few = few_cores(step, report)
     slow = [
         each
-        for each in _slow_matmuls(step, report, efficiency)
-        if not has_small_blocks(each.op) and program_config(each.op) != ""
+        for each in matmuls
+        if shortfall_ns(each, efficiency.value)
+        and each.row not in on_few
+        and not gains_from_dram_sharding(each, board)
     ]
     took = sum(each.op.kernel_ns for each in slow)
     reached = sum(each.least_ns or 0.0 for each in slow) / took if took else 1.0
@@ -426,6 +329,16 @@ def low_matmul_efficiency(
     saved = {each.row: shortfall_ns(each, efficiency.value) for each in slow}
     answer = check_shortfall(step, slow, share, efficiency, sentence=sentence)
     return answer.with_fix(_advice_for(slow, saved, available_cores(step, report)))
+
+
+_BLOCKS: Final = (
+    "raise `in0_block_w` to a larger divisor of the inner dimension in tiles, and the subblock to "
+    "up to eight tiles, or four with `fp32_dest_acc_en`"
+)
+_CONFIG: Final = (
+    "give matmuls without a program config one: start from the one that TTNN chooses, and try "
+    "larger blocks and grids"
+)
 
 
 def _advice_for(slow: Sequence[Product], saved: Mapping[int, float], available: int) -> str:
@@ -477,7 +390,12 @@ _SUBBLOCK, _SUBBLOCK_FLOAT32 = 8, 4
 def _efficiency_advice(matmul: Product, available: int) -> str:
     if matmul.reads_again:
         return matmul.reads_again
-    op, config = matmul.op, program_config(matmul.op) or ""
+    op, config = matmul.op, program_config(matmul.op)
+    if has_small_blocks(op):
+        return _BLOCKS
+    if config == "":
+        return _CONFIG
+    config = config or ""
     inputs = op.signature.inputs
     if len(inputs) > 1 and prod(inputs[1].padded[:-2]) > 1:
         return _SPREAD_BATCH

@@ -11,13 +11,9 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_ACTIVATIONS,
     NO_GRAPHS,
     NO_OPERANDS,
-    WORTH_BYTES,
-    activation_operands,
     budget_bytes,
-    by_weight,
     first_shards,
-    has_graphs,
-    if_worth,
+    l1_of_operations,
     look_of,
     operation_name,
     reshards,
@@ -41,8 +37,8 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
     rooflines,
     size_of,
 )
-from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Operation, Report, Reshard
-from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
+from pytest_ttnn_perf.analysis.readers.report_db import Operation, Report, Reshard
+from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, rule
 from pytest_ttnn_perf.core.ops import Category
 from pytest_ttnn_perf.core.text import counted, microseconds, percent
 from pytest_ttnn_perf.core.text import size as size_text
@@ -54,50 +50,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
 
     _Ends = tuple[Op | None, Op | None]
-
-
-@rule("TTP301", "interleaved-activations", Severity.WARNING, Input.OPS, Input.REPORT)
-def interleaved_activations(
-    subject: Subject,
-    report: Report | None,
-    *,
-    share: Limit = Limit(0.5, "of activation bytes", "ttnn-visualizer-cli warns above half"),
-    worth: Limit = WORTH_BYTES,
-) -> Answer:
-    """Most of what ops hand on to each other is interleaved in L1.
-
-    Finds the share of activations, by bytes read, that lie in L1 and are interleaved, not sharded.
-    Activations are tensors that one op makes and another one reads. Every core fetches most of such
-    an input from elsewhere; a shard lies in the L1 of the core that works on it.
-
-    ## What to do
-    Give the ops of a block one sharded memory config and pass it on from op to op. Shard by height
-    where there are many rows, by width where there are few rows and many columns, by block between.
-
-    ## When it is no problem
-    Small tensors: what is read in less than launching an op takes is no finding. With an op table,
-    which tells times, TTP303 says what it costs.
-    """
-    if subject.ops is not None or report is None:
-        return Answer.not_applicable("an op table says what that costs: TTP303")
-    if not has_graphs(report):
-        return Answer.not_measured(NO_GRAPHS)
-    reads = list(activation_operands(subject))
-    total = sum(read.size for read in reads)
-    if not total:
-        return Answer.not_applicable(NO_ACTIVATIONS)
-    spread = [
-        read for read in reads if "INTERLEAVED" in read.tensor.memory and not in_dram(read.tensor)
-    ]
-    spread_bytes = sum(read.size for read in spread)
-    part = spread_bytes / total
-    answer = share.at_most(
-        part,
-        f"{len(spread)} of {counted(len(reads), 'activation')} that ops read lie interleaved "
-        f"in L1, {percent(part)} of the bytes",
-        by_weight(((read.op, read.size) for read in spread), unit="B"),
-    )
-    return if_worth(answer, spread_bytes, worth, where="L1")
 
 
 _MOVES: Final = re.compile(r"reshard|interleaved_?to_?sharded|sharded_?to_?interleaved", re.I)
@@ -370,32 +322,27 @@ def low_l1_headroom(
     ## When it is no problem
     A model whose shapes are final, and that runs, may use all of L1: that is what it is for.
     """
-    budget = budget_bytes(report)
+    budget, used = budget_bytes(report), l1_of_operations(report)
     if budget is None:
         return Answer.not_measured("the report does not say how much L1 a core has")
-    if not has_graphs(report):
+    if not used:
         return Answer.not_measured(NO_GRAPHS)
-    running = [operation for operation in report.operations if operation.device_operations]
-    used = {
-        each.id: each.bytes_per_bank.get(BufferType.L1, 0) + (each.cb_bytes_per_core or 0)
-        for each in running
-    }
-    fullest = sorted(running, key=lambda operation: (-used[operation.id], operation.id))
-    left = max(0.0, 1 - used[fullest[0].id] / budget)
+    fullest = sorted(used, key=lambda each: (-each[1], each[0].id))
+    left = max(0.0, 1 - fullest[0][1] / budget)
     if left < free.value:
         return free.found(
             left,
-            f"{operation_name(report, fullest[0])} leaves {percent(left)} of a core's L1",
+            f"{operation_name(report, fullest[0][0])} leaves {percent(left)} of a core's L1",
             (
-                Evidence(operation_name(report, each), float(used[each.id]), "bytes")
-                for each in fullest
-                if 1 - used[each.id] / budget < free.value
+                Evidence(operation_name(report, each), float(size), "bytes")
+                for each, size in fullest
+                if 1 - size / budget < free.value
             ),
         )
-    silent = sum(operation.cb_bytes_per_core is None for operation in running)
+    silent = sum(each.cb_bytes_per_core is None for each, _ in used)
     if silent:
         return Answer.not_measured(
-            f"circular buffers are not given by {silent} of "
-            f"{counted(len(running), 'operation')}; what is known leaves {percent(left)} of L1"
+            f"circular buffers are not given by {silent} of {counted(len(used), 'operation')}; "
+            f"what is known leaves {percent(left)} of L1"
         )
     return free.clean(left)

@@ -12,7 +12,6 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     operation_name,
     runs_product,
 )
-from pytest_ttnn_perf.analysis.checklist.products import flag, whole
 from pytest_ttnn_perf.analysis.checklist.savings import (
     SHARE,
     advice_for,
@@ -21,7 +20,7 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     share_of_step,
     step_ns,
 )
-from pytest_ttnn_perf.analysis.ops.names import producers
+from pytest_ttnn_perf.analysis.ops.names import flag, producers, whole
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, size_of
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule

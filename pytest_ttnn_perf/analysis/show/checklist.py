@@ -11,7 +11,7 @@ from pytest_ttnn_perf.analysis.checklist.plan import Chance
 from pytest_ttnn_perf.analysis.show.ops import outside_lines, step_line
 from pytest_ttnn_perf.core.finding import Family, Role, RuleOutcome
 from pytest_ttnn_perf.core.observation import TELLS
-from pytest_ttnn_perf.core.text import counted, shortened
+from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.report.findings import (
     by_saving,
     finding_document,
@@ -20,7 +20,7 @@ from pytest_ttnn_perf.report.findings import (
 )
 from pytest_ttnn_perf.report.markdown import code as in_code
 from pytest_ttnn_perf.report.markdown import heading_rows, prose, spans, table_row
-from pytest_ttnn_perf.report.tables import DROPPED, NAME, Fit, Listing, Row, Table, json_text
+from pytest_ttnn_perf.report.tables import DROPPED, NAME, Fit, Listing, Row, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -185,7 +185,8 @@ def plan_listing(planned: Sequence[RegionPlan]) -> Listing:
     missing = list(_missing_lines(planned))
     lines += ["", *missing] if lines and missing else missing
     lines += ["", _NOTE] if rows else []
-    return Listing(tuple(lines), bounded_document(planned), _PLAN_FIELDS, tuple(rows))
+    document = {"plans": [_document(one) for one in planned], "note": _NOTE}
+    return Listing(tuple(lines), document, _PLAN_FIELDS, tuple(rows))
 
 
 def _savings(step: PlanStep) -> dict[str, object]:
@@ -321,57 +322,18 @@ def _missing_lines(planned: Iterable[RegionPlan]) -> Iterator[str]:
         yield f"no plan{of}: {why}"
 
 
-#: What an answer may have, so that a program, or an agent, can read it whole.
-MOST_BYTES: Final = 8_000
-#: What a name and a sentence, which others may have written, may have of it.
-_NAME_BYTES: Final = 120
-_TEXT_BYTES: Final = 240
-#: More do not fit, however short they are.
-_MOST_PLANS: Final = 40
-_MOST_CODES: Final = 20
-#: So many steps stay of each plan while there are plans to leave out.
-_FEW_STEPS: Final = 3
-
-
-def bounded_document(planned: Sequence[RegionPlan]) -> object:
-    """Return plans as JSON of bounded size; ``cut`` counts the rest."""
-    plans = [_document(one) for one in planned[:_MOST_PLANS]]
-    beyond = [one.plan for one in planned[_MOST_PLANS:]]
-    cut = {"plans": len(beyond), "steps": sum(len(plan.steps) for plan in beyond if plan)}
-    document = {"plans": plans, "cut": cut, "note": _NOTE}
-    while len(json_text(document).encode()) > MOST_BYTES:
-        steps = max((plan["steps"] for plan in plans), key=len)
-        if len(steps) > (_FEW_STEPS if len(plans) > 1 else 1):
-            steps.pop()
-            cut["steps"] += 1
-        elif len(plans) > 1:
-            cut["steps"] += len(plans.pop()["steps"])
-            cut["plans"] += 1
-        else:  # what is left is small: one step, and texts that are bounded
-            break
-    return document
-
-
-def _brief(text: str, most_bytes: int = _NAME_BYTES) -> str:
-    most = most_bytes
-    while len(json_text(short := shortened(text, most))) > most_bytes:
-        most -= 6  # what a character takes that is spelt
-    return short
-
-
 def _document(one: RegionPlan) -> dict[str, Any]:
     plan = one.plan
     if plan is None:
-        why = _brief(one.why_not, _TEXT_BYTES)
-        return {"source": _brief(one.source), "why_not": why, "steps": []}
+        return {"source": one.source, "why_not": one.why_not, "steps": []}
 
     def codes(findings: Iterable[Finding]) -> list[str]:
-        return sorted({finding.code for finding in findings})[:_MOST_CODES]
+        return sorted({finding.code for finding in findings})
 
     start = plan.start
     return {
-        "source": _brief(one.source),
-        "region": _brief(start.region),
+        "source": one.source,
+        "region": start.region,
         "now_us": _us(start.now_ns),
         "gaps_us": _us(start.gaps_ns),
         "roofline_us": _us(start.ideal_ns),
@@ -382,7 +344,7 @@ def _document(one: RegionPlan) -> dict[str, Any]:
         "stops_at_roofline": plan.stopped,
         "targets": [
             {
-                "metric": _brief(reach.metric),
+                "metric": reach.metric,
                 "target_us": _us(reach.target_ns),
                 "chance": reach.chance.value,
                 "after_step": reach.after,
@@ -392,8 +354,8 @@ def _document(one: RegionPlan) -> dict[str, Any]:
         "steps": [
             {
                 "code": step.finding.code,
-                "name": _brief(step.finding.name),
-                "do": _brief(step.finding.fix or step.finding.reason or "", _TEXT_BYTES),
+                "name": step.finding.name,
+                "do": step.finding.fix or step.finding.reason,
                 **_savings(step),
             }
             for step in plan.steps

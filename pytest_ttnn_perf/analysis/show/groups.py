@@ -21,37 +21,37 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
     ops_like,
 )
 from pytest_ttnn_perf.analysis.checklist.operands import (
+    NO_GRAPHS,
     NO_OPERANDS,
     activation_operands,
     budget_bytes,
     dram_use,
     is_product,
+    l1_of_operations,
     operands_of,
     operation_name,
-    shape_text,
     weights_in_report,
     weights_in_table,
 )
 from pytest_ttnn_perf.analysis.checklist.products import (
     NO_MATMULS,
-    flag,
     is_convolution,
     is_matmul,
     program_config,
 )
-from pytest_ttnn_perf.analysis.checklist.products import whole as whole_number
+from pytest_ttnn_perf.analysis.ops.names import flag, shape_text
+from pytest_ttnn_perf.analysis.ops.names import whole as whole_number
 from pytest_ttnn_perf.analysis.ops.regions import why_invalid
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, in_dram, size_of
-from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Reshard
+from pytest_ttnn_perf.analysis.readers.report_db import Reshard
 from pytest_ttnn_perf.analysis.rules.conv import (
     ACT_BUFFER,
     NO_CONVOLUTIONS,
     WEIGHTS_BUFFER,
-    blocks_in_table,
+    block_rows,
     input_sharding,
 )
 from pytest_ttnn_perf.analysis.rules.host import crossings
-from pytest_ttnn_perf.analysis.rules.kernels import kernels_of
 from pytest_ttnn_perf.core.finding import Answer, Input
 from pytest_ttnn_perf.core.metric import Kind, Metric
 from pytest_ttnn_perf.core.ops import Category
@@ -71,7 +71,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.operands import Operand
-    from pytest_ttnn_perf.analysis.rules.kernels import Kernel
     from pytest_ttnn_perf.core.finding import Subject
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature
     from pytest_ttnn_perf.report.tables import Block
@@ -245,19 +244,6 @@ def _by_operands(
     unsized = sorted({each.tensor.dtype for each in operands} - set(BYTES))
     if unsized:
         yield f"of unknown size: {', '.join(unsized)}"
-
-
-def _kernels_in(subject: Subject, why_not: str = "") -> tuple[Sequence[Kernel], str]:
-    found = kernels_of(subject.kernels) if subject.kernels is not None else why_not
-    return ((), found) if isinstance(found, str) else (found, "")
-
-
-def _kernel_times(kernels: Iterable[Kernel]) -> Section:
-    rows = (
-        Row(f"{each}, {counted(each.program.cores, 'core')}", each.program.duration.cycles)
-        for each in kernels
-    )
-    return _section("kernels", rows, "cycles", _OF_TIME)
 
 
 @_analysis("dtype", "data formats of what ops take and give", Input.OPS, Input.REPORT)
@@ -464,10 +450,8 @@ _SWITCH: Final = {True: "on", False: "off", None: _UNKNOWN}
 def _conv(subject: Subject) -> Iterator[Part]:
     assert subject.ops is not None
     found = ops_like(subject.ops, is_convolution)
-    heights = (
-        f"{each.rows} of {each.most_rows} rows" if each.is_known else _UNKNOWN
-        for each in blocks_in_table(subject.ops)
-    )
+    blocks = (block_rows(op) for op in found if input_sharding(op) != "WIDTH")
+    heights = (_UNKNOWN if None in pair else "{} of {} rows".format(*pair) for pair in blocks)
     yield Answer.not_applicable(NO_CONVOLUTIONS)
     for heading, labels in (
         ("sharding", (input_sharding(op) or _UNKNOWN for op in found)),
@@ -513,18 +497,18 @@ def _devices(subject: Subject) -> Iterator[Part]:
         yield collectives
 
 
-@_analysis("cores", "cores that ops and kernels run on", Input.OPS, Input.KERNELS)
+@_analysis("cores", "cores that ops run on", Input.OPS)
 def _cores(subject: Subject) -> Iterator[Part]:
     def cores(op: Op) -> str:
         return _UNKNOWN if op.cores is None else counted(op.cores, "core")
 
-    kernels, why = _kernels_in(subject, "the capture does not say how many cores ops ran on")
-    known = [op for op in device_ops(subject.ops) if op.cores] if subject.ops is not None else []
-    if not known and not kernels:
-        yield Answer.not_measured(why)
+    assert subject.ops is not None
+    known = [op for op in device_ops(subject.ops) if op.cores]
+    if not known:
+        yield Answer.not_measured("the capture does not say how many cores ops ran on")
         return
     devices = subject.report.devices if subject.report is not None else ()
-    available = subject.ops.available_cores if subject.ops is not None else None
+    available = subject.ops.available_cores
     available = available or max((device.compute_cores or 0 for device in devices), default=0)
     time = sum(op.kernel_ns for op in known)
     if available and time:
@@ -533,7 +517,6 @@ def _cores(subject: Subject) -> Iterator[Part]:
     if available:
         yield Figure("cores available", available, "cores")
     yield _by_time(subject, "cores", cores)
-    yield _kernel_times(kernels)
 
 
 _OF_BANDWIDTH: Final = "of the DRAM bandwidth"
@@ -542,34 +525,23 @@ _ESTIMATE: Final = (
 )
 
 
-@_analysis("dram", "traffic between DRAM and cores", Input.OPS, Input.KERNELS)
+@_analysis("dram", "traffic between DRAM and cores", Input.OPS)
 def _dram(subject: Subject) -> Iterator[Part]:
-    table = subject.ops
-    operands = operands_of(subject) if table is not None else ()
-    kernels, why = _kernels_in(subject, NO_OPERANDS)
-    if not operands and not kernels:
-        yield Answer.not_measured(why)
+    table, operands = subject.ops, operands_of(subject)
+    assert table is not None
+    if not operands:
+        yield Answer.not_measured(NO_OPERANDS)
         return
-    if table is not None and operands:
-        use = dram_use(table)
-        if use is None:
-            arch = table.arch or "an unnamed architecture"
-            yield f"what part of the DRAM bandwidth of {arch} ops use is unknown"
-        else:
-            yield Figure("bandwidth in use, weighted by time", use, _OF_BANDWIDTH)
-            yield _bandwidth(table)
-            yield _ESTIMATE
+    use = dram_use(table)
+    if use is None:
+        arch = table.arch or "an unnamed architecture"
+        yield f"what part of the DRAM bandwidth of {arch} ops use is unknown"
+    else:
+        yield Figure("bandwidth in use, weighted by time", use, _OF_BANDWIDTH)
+        yield _bandwidth(table)
+        yield _ESTIMATE
     stored = (each for each in operands if in_dram(each.tensor))
     yield _by_bytes("operands in DRAM", stored, lambda each: each.op, "of such bytes")
-    moved, rates = [], []
-    for kernel in kernels:
-        program = kernel.program
-        for way, dram in (("read", program.dram_read), ("written", program.dram_write)):
-            moved.append(Row(f"{kernel}, {way}", dram.bytes, count=dram.transfers or 0))
-        if program.bandwidth_gb_s is not None:
-            rates.append(Row(str(kernel), program.bandwidth_gb_s))
-    yield _section("bytes that kernels move", moved, "B", "of such bytes")
-    yield Section("effective bandwidth of kernels", "GB/s", tuple(rates))
 
 
 def _bandwidth(table: OpTable) -> Section:
@@ -586,47 +558,36 @@ def _bandwidth(table: OpTable) -> Section:
     return Section("bandwidth while ops run", _OF_BANDWIDTH, tuple(rows), _OF_BANDWIDTH)
 
 
-@_analysis("bottlenecks", "where the time of a program goes", Input.OPS, Input.KERNELS)
+@_analysis("bottlenecks", "where the time of a program goes", Input.OPS)
 def _bottlenecks(subject: Subject) -> Iterator[Part]:
-    kernels, why = _kernels_in(subject)
-    yield Answer.not_measured(why)
     yield _by_time(subject, "kinds of work", lambda op: op.signature.category.value)
     yield _by_time(subject, "op codes", lambda op: op.signature.code)
     yield _by_time(subject, "ops")
-    yield _kernel_times(kernels)
 
 
-@_analysis("l1", "what is in L1 at each operation, and on each core", Input.REPORT)
+@_analysis("l1", "what is in L1 at each operation", Input.REPORT)
 def _l1(subject: Subject) -> Iterator[Part]:
     report = subject.report
     assert report is not None
-    budget = budget_bytes(report)
-    running = [each for each in report.operations if each.device_operations]
+    budget, used = budget_bytes(report), l1_of_operations(report)
     if budget is None:
         yield Answer.not_measured("the report does not say how much L1 a core has")
-        return
-    if not running:
-        yield Answer.not_measured("the report does not say what ran inside its operations")
-        return
-    used, by_core = [], []
-    for each in running:
-        name, cores = operation_name(report, each), each.l1_by_core
-        tensors = max(cores.values(), default=each.bytes_per_bank.get(BufferType.L1, 0))
-        used.append(Row(name, tensors + (each.cb_bytes_per_core or 0)))
-        by_core += [Row(f"{name}, core {x}-{y}", held) for (x, y), held in sorted(cores.items())]
-    most = max(used, key=lambda row: row.value)
-    yield Figure(f"most in use, at {running[used.index(most)].name}", most.value, "B")
-    yield Figure("left free there", max(budget - most.value, 0), "B")
-    yield Figure("L1 of a core for tensors and circular buffers", budget, "B")
-    for heading, rows in (("in use on the fullest core", used), ("tensors by core", by_core)):
-        yield _section(heading, (row for row in rows if row.value), "B", "of L1", budget)
-    silent = sum(each.cb_bytes_per_core is None for each in running)
-    if silent:
-        yield (
-            f"circular buffers are not given by {silent} of {counted(len(running), 'operation')}: "
-            "programs from the cache give none, and dataflow buffers are not captured; there is "
-            "less free than what is shown"
-        )
+    elif not used:
+        yield Answer.not_measured(NO_GRAPHS)
+    else:
+        rows = [Row(operation_name(report, each), size) for each, size in used]
+        most = max(rows, key=lambda row: row.value)
+        yield Figure(f"most in use, at {most.label}", most.value, "B")
+        yield Figure("left free there", max(budget - most.value, 0), "B")
+        yield Figure("L1 of a core for tensors and circular buffers", budget, "B")
+        yield _section("tensors and circular buffers", rows, "B", "of L1", budget)
+        silent = sum(each.cb_bytes_per_core is None for each, _ in used)
+        if silent:
+            yield (
+                f"circular buffers are not given by {silent} of {counted(len(used), 'operation')}: "
+                "programs from the cache give none, and dataflow buffers are not captured; there "
+                "is less free than what is shown"
+            )
 
 
 #: Columns of the longest bar, and rows of a chart.

@@ -14,7 +14,6 @@ from pytest_ttnn_perf.analysis.ops.align import (
     common_subsequence,
 )
 from tests.analysis.ops.tables import (
-    MATMUL,
     NORM,
     RESHARD,
     op,
@@ -89,27 +88,6 @@ def test_an_op_that_moved_is_matched_and_said_to_have_moved() -> None:
     after = [op(), op(), op(NORM), op(RESHARD, 15_000)]
     (part,) = compared(before, after).parts
     assert (part.change, part.op, part.count, part.moved) == (SLOWER, RESHARD.op, 1, 1)
-
-
-def test_of_two_alike_the_one_that_changed_nothing_stays() -> None:
-    wide, narrow = op(cores=64), op(retyped(MATMUL, "BFLOAT8_B"), 4_000, cores=32)
-    for before in ([wide, narrow], [narrow, wide]):
-        for left, gone in ((wide, narrow), (narrow, wide)):
-            (part,) = compared(
-                [op(NORM), *before, op(RESHARD)], [op(NORM), left, op(RESHARD)]
-            ).parts
-            assert (part.change, part.delta_ns) == (REMOVED, -gone.kernel_ns)
-
-
-def test_a_layer_slides_to_where_its_like_is_gone() -> None:
-    def layer(cores: int) -> list[Op]:
-        return [op(cores=cores), op(NORM, cores=cores)]
-
-    before = layer(64) + layer(32) + layer(16)
-    (first, second) = compared(before, layer(64) + layer(16)).parts
-    assert {first.op, second.op} == {MATMUL.op, NORM.op}
-    assert compared(before, layer(32) + layer(16)).parts == (first, second)
-    assert compared(before, layer(64) + layer(32)).parts == (first, second)
 
 
 def test_releases_that_name_an_op_otherwise() -> None:

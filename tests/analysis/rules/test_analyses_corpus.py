@@ -13,7 +13,7 @@ from pytest_ttnn_perf.analysis.show.groups import ANALYSES, AnalysisOutcome, ana
 from pytest_ttnn_perf.cli.common import capture_of
 from pytest_ttnn_perf.core.finding import Subject
 from pytest_ttnn_perf.report.tables import Style
-from tests.analysis.rules.captures import KERNEL, LOGS, REPORTS, device_rows
+from tests.analysis.rules.captures import KERNEL, REPORTS, device_rows
 from tests.analysis.rules.tables import op, table
 from tests.analysis.rules.test_by_hand import BYTES, operands_of
 from tests.formats.test_report_db_corpus import query
@@ -90,7 +90,6 @@ def numbers(subject: Subject) -> Iterator[str]:
     [
         ("csv", [f"ops_perf/{name}" for name in (FALCON, OFT, CLIP)]),
         ("db", [f"report_db/{name}" for name in REPORTS]),
-        ("log", [f"ttlang/{name}" for name in LOGS]),
     ],
 )
 def test_numbers_of_analyses(kind: str, files: list[str]) -> None:
@@ -107,15 +106,9 @@ def test_every_analysis_of_a_capture(name: str) -> None:
         assert sum(row.share or 0.0 for row in rows) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize(
-    ("kind", "file"),
-    [
-        *(("db", f"report_db/{name}") for name in REPORTS),
-        *(("log", f"ttlang/{name}") for name in LOGS),
-    ],
-)
-def test_every_analysis_of_every_report_and_log(kind: str, file: str) -> None:
-    answered(subject_of(**{kind: corpus(file)}))
+@pytest.mark.parametrize("file", REPORTS)
+def test_every_analysis_of_every_report(file: str) -> None:
+    answered(subject_of(db=corpus(f"report_db/{file}")))
 
 
 @pytest.mark.parametrize("code", ["MatmulDeviceOperation", "Conv2dDeviceOperation", "Reshard", "X"])
@@ -147,23 +140,20 @@ def test_cores_weighted_by_time(name: str, used: float) -> None:
     assert found == pytest.approx(used, abs=0.0005)
 
 
-def test_l1_by_core_and_queues_are_those_of_the_report() -> None:
+def test_l1_and_queues_are_those_of_the_report() -> None:
     file = corpus("report_db/cnn_small/db.sqlite")
-    cores = {
-        f"{x}-{y}": size
-        for x, y, size in query(
-            file,
-            "SELECT core_x, core_y, sum(chunk_size) FROM buffer_chunks "
-            "WHERE operation_id = 9 AND buffer_type = 1 GROUP BY core_x, core_y",
-        )
-    }
+    ((held,),) = query(
+        file,
+        "SELECT sum(max_size_per_bank) FROM buffers WHERE operation_id = 9 AND buffer_type = 1",
+    )
     subject = subject_of(db=file)
-    by_core = ANALYSES["l1"].analysis(subject).sections[-1]
-    assert {
-        row.label.rpartition("core ")[2]: row.value
-        for row in by_core.rows
+    (operation,) = (each for each in subject.report.operations if each.id == 9)
+    (row,) = (
+        row
+        for row in ANALYSES["l1"].analysis(subject).sections[-1].rows
         if "(operation 9)" in row.label
-    } == cores
+    )
+    assert row.value == held + operation.cb_bytes_per_core
     ((programs,),) = query(file, "SELECT count(*) FROM operation_executions")
     queues = ANALYSES["queues"].analysis(subject).sections[-1]
     assert [(row.label, row.value) for row in queues.rows] == [("queue 0", programs)]

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.checklist.runner import rule_of
-from pytest_ttnn_perf.core.finding import RuleOutcome, Severity
-from tests.analysis.rules.answers import Ask, Evidence, Subject, limit, not_applicable
-from tests.analysis.rules.convolving import called, conv, convolving, output
+from tests.analysis.rules.answers import Ask, Evidence, limit
+from tests.analysis.rules.convolving import NOT_ASKED, called, conv, convolving, output
 from tests.analysis.rules.tables import op, table, tensor
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.readers.report_db import Report
+    from pytest_ttnn_perf.analysis.readers.report_db import Operation
 
 
 def switched(key: str) -> tuple[str, str]:
@@ -29,35 +28,32 @@ READ_NS = 288 * 64 * 2 / 288
 
 def test_height_sharded_convolutions_keep_their_weights_in_l1() -> None:
     _, off = switched("enable_weights_double_buffer")
-    weights = Ask("TTP604")
+    ttp603 = Ask("TTP603")
     tall = conv(attributes=off, ns=COMPUTE_NS * 4)._replace(fidelity="HiFi2")
-    kept = not_applicable("height-sharded convolutions keep their weights in L1")
-    assert weights(ops=table(tall)) == weights(ops=table(tall, arch=None)) == kept
+    assert ttp603(ops=table(tall)) == limit(0.02, "of a step").clean(0.0)
     block = conv("BLOCK", attributes=off, ns=COMPUTE_NS * 4)._replace(fidelity="HiFi2")
-    assert weights.saving(ops=table(tall, block))[0] == pytest.approx(READ_NS)
+    assert ttp603.saving(ops=table(tall, block))[0] == pytest.approx(READ_NS)
+    _, off = switched("enable_act_double_buffer")
+    tall = conv(attributes=off, ns=COMPUTE_NS * 4)._replace(fidelity="HiFi2")
+    assert ttp603.saving(ops=table(tall))[0] == pytest.approx(COMPUTE_NS)
 
 
-FITS = convolving((called(1, circular=4_000, tensors=2_000), output(1)))
+FITS = called(1, asked=NOT_ASKED._replace(act_block_h_override=32), circular=1_000)
 
 
 @pytest.mark.parametrize(
-    ("made", "severity"),
+    ("call", "answer"),
     [
-        (FITS, None),
-        (None, Severity.INFO),
-        (convolving((called(1, circular=4_000, tensors=2_001), output(1))), Severity.INFO),
-        (convolving((called(1, circular=None), output(1))), Severity.INFO),
+        (FITS, "act_block_h_override 32 → 256"),
+        (replace(FITS, cb_bytes_per_core=None), None),
+        (replace(FITS, cb_bytes_per_core=9_000), "CLEAN"),
     ],
-    ids=["pays", "no report", "no room", "room not told"],
+    ids=["room", "untold", "full"],
 )
-def test_a_warning_only_where_it_is_known_to_fit(
-    made: Report | None, severity: Severity | None
-) -> None:
-    _, off = switched("enable_act_double_buffer")
-    ops = table(conv(attributes=off, ns=COMPUTE_NS * 2)._replace(fidelity="HiFi2"))
-    answer = rule_of("TTP603").check(Subject(ops=ops, report=made))
-    assert (answer.outcome, answer.severity) == (RuleOutcome.FOUND, severity)
-    assert rule_of("TTP603").severity is Severity.WARNING
+def test_a_larger_block_that_fits(call: Operation, answer: str | None) -> None:
+    found = Ask("TTP602")(report=convolving((call, output(1, rows=256))))
+    said = [each.subject.partition(", ")[2] for each in found.evidence] or [found.outcome.value]
+    assert said == [answer or "NOT_MEASURED"]
 
 
 ttp605 = Ask("TTP605")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analysis.rules.answers import Ask, Evidence, clean, limit
-from tests.analysis.rules.reports import report
+from tests.analysis.rules.answers import Ask, Evidence, limit
 from tests.analysis.rules.tables import op, table, tensor
 
 ttp201 = Ask("TTP201")
@@ -29,10 +28,6 @@ def test_ops_on_rows() -> None:
         ],
     )
     assert ttp201.saving(ops=ops) == (30.0, "5.0 % of the 0.6 µs of 2 ops")
-
-
-def test_a_report_without_compute() -> None:
-    assert ttp201(report=report([])) == clean(0.0, limit=0.02, unit="of compute calls")
 
 
 ttp202 = Ask("TTP202")

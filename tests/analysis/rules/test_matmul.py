@@ -77,7 +77,7 @@ def test_nothing_to_look_at() -> None:
     )
 
 
-blocks, config, slow = Ask("TTP312"), Ask("TTP313"), Ask("TTP314")
+slow = Ask("TTP314")
 ROWS_312 = tensor(1, 1, 1024, 1024, memory="L1_BLOCK_SHARDED")
 WEIGHTS_312 = tensor(1, 1, 1024, 1024, dtype="BFLOAT8_B")
 NAME = "Matmul 1x1x1024x1024 @ 1024x1024"
@@ -115,20 +115,25 @@ def test_slow_for_no_other_reason() -> None:
     assert slow(ops=table(matmul_312(ns=LEAST_NS * 2))) == LIMIT.clean(0.0)
 
 
-@pytest.mark.parametrize("ask", [blocks, config, slow])
-def test_what_cannot_be_told(ask: Ask) -> None:
-    assert ask(ops=table(op("UnaryDeviceOperation"))) == not_applicable("no matmuls")
-    assert ask(ops=table(matmul_312(), arch="quasar")) == not_measured(
+@pytest.mark.parametrize(
+    ("program", "fix"),
+    [
+        (WELL, "Try larger `in0_block_w`, larger output subblocks, and give the first input"),
+        (WELL.replace("in0_block_w=4", "in0_block_w=1"), "Raise `in0_block_w` to a larger"),
+        ("std::nullopt", "Give matmuls without a program config one"),
+    ],
+)
+def test_what_is_to_be_changed(program: str, fix: str) -> None:
+    in_dram = ROWS_312._replace(memory="DRAM_INTERLEAVED")
+    row = matmul_312(program, ns=900_000.0)
+    row = row._replace(signature=row.signature._replace(inputs=(in_dram, WEIGHTS_312)))
+    assert (slow.fix(ops=table(row)) or "").startswith(fix)
+
+
+def test_what_cannot_be_told() -> None:
+    assert slow(ops=table(op("UnaryDeviceOperation"))) == not_applicable("no matmuls")
+    assert slow(ops=table(matmul_312(), arch="quasar")) == not_measured(
         "the peaks of quasar are not known"
-    )
-
-
-def test_attributes_that_do_not_tell() -> None:
-    assert blocks(ops=table(matmul_312(None))) == not_measured(
-        "the attributes of matmuls do not give the sizes of blocks"
-    )
-    assert config(ops=table(matmul_312(None))) == not_measured(
-        "the attributes of matmuls do not give a program config"
     )
     assert slow(ops=table(op("Matmul"))) == not_measured(
         "no matmul gives its operands, cores and fidelity"

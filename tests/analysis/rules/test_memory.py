@@ -17,36 +17,10 @@ from tests.analysis.rules.answers import (
     clean,
     found,
     limit,
-    not_applicable,
     not_measured,
 )
 from tests.analysis.rules.reports import Operation, Report, record, report
 from tests.analysis.rules.tables import OpTable, Tensor, op, table, tensor
-
-#: Whatever it weighs.
-ttp301 = Ask("TTP301", {"worth": 0.0})
-LIMIT = limit(0.5, "of activation bytes")
-
-
-def test_a_report_without_a_table() -> None:
-    operations = [
-        Operation(1, "ttnn.from_torch", outputs=(1,)),
-        Operation(2, "ttnn.relu", inputs=(1,), outputs=(2,), device_operations=("Unary",)),
-        Operation(3, "ttnn.gelu", inputs=(2,), outputs=(3,), device_operations=("Unary",)),
-    ]
-    tensors = [record(1, 1, 1, 32, 32), record(2, 1, 1, 1, 20, memory="L1_INTERLEAVED")]
-    asked = Subject(report=report(operations, tensors, [(1, 1, 2), (2, 2, 3)]))
-    assert ttp301(asked) == LIMIT.found(
-        1.0,
-        "1 of 1 activation that ops read lie interleaved in L1, 100.0 % of the bytes",
-        [Evidence("ttnn.relu → ttnn.gelu 1x1x1x20", 2048.0, "B")],
-    )
-
-
-def test_with_an_op_table_another_rule_tells_what_it_costs() -> None:
-    asked = Subject(ops=table(op("Unary")), report=report([Operation(1, "ttnn.relu")]))
-    assert ttp301(asked) == not_applicable("an op table says what that costs: TTP303")
-
 
 ttp302 = Ask("TTP302")
 TALL = record(1, 1, 1, 1024, 32, memory="L1_HEIGHT_SHARDED")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -11,19 +10,16 @@ from pytest_ttnn_perf.analysis.checklist.plan import (
     Chance,
     Plan,
     Reach,
-    RegionPlan,
     Start,
     ideal_of_step,
     plan_of,
     reach_of,
     reaches_of,
 )
-from pytest_ttnn_perf.analysis.show.checklist import MOST_BYTES, bounded_document
 from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Severity
 from pytest_ttnn_perf.core.metric import Kind, Source
 from pytest_ttnn_perf.core.observation import Limits, MetricObservation, Observation
 from pytest_ttnn_perf.measure.recorder import metric_of
-from pytest_ttnn_perf.report.tables import json_text
 from tests.analysis.rules.tables import op, table, tensor
 
 
@@ -66,7 +62,7 @@ def test_it_stops_at_the_roofline() -> None:
 
 
 def test_what_says_no_saving_adds_little_or_is_waived_is_no_step() -> None:
-    untold = finding("TTP604", 1.0, saving_ns=None, adds_ns=None)
+    untold = finding("TTP602", 1.0, saving_ns=None, adds_ns=None)
     little = finding("TTP101", 50.0, 0.0, quiet=True, covered_by="TTP311")
     waived = finding("TTP203", 70.0, waived="wanted")
     target = finding("TTP905", 5.0)
@@ -145,20 +141,3 @@ def assert_sound(made: Plan) -> None:
     for step in made.steps:
         assert -1e-6 <= step.saves_ns <= min(step.alone_ns, start.room_ns) + 1e-6
         assert least - 1e-6 <= step.best_ns <= step.left_ns + 1e-6 <= start.now_ns + 2e-6
-
-
-def test_a_document_is_bounded_whatever_others_wrote() -> None:
-    text = '\U0001f600\\\n"' * 2_000
-    found = [
-        finding(f"TTP{number}", 1e5 - number, name=text, fix=text) for number in range(101, 181)
-    ]
-    one = RegionPlan(text, plan_of(found, Start(text, 1e9)))
-    many = [one, *[RegionPlan(f"{text}{number}", why_not=text) for number in range(500)]]
-    for planned in ([one], many):
-        document = bounded_document(planned)
-        assert len(json_text(document).encode()) <= MOST_BYTES
-        cut = json.loads(json_text(document))["cut"]
-        left = json.loads(json_text(document))["plans"]
-        assert cut["plans"] == len(planned) - len(left)
-        assert cut["steps"] == 80 - sum(len(each["steps"]) for each in left)
-        assert left[0]["steps"]

@@ -20,6 +20,7 @@ from pytest_ttnn_perf.analysis.checklist.runner import (
 )
 from pytest_ttnn_perf.core.errors import RuleError, UsageError
 from pytest_ttnn_perf.core.finding import (
+    MERGED,
     Answer,
     Answers,
     Evidence,
@@ -34,12 +35,13 @@ from pytest_ttnn_perf.core.finding import (
     rule,
 )
 from pytest_ttnn_perf.core.observation import Observation
-from pytest_ttnn_perf.core.settings import RuleSettings
+from pytest_ttnn_perf.core.settings import RuleSettings, load_settings
 from tests.analysis.rules.answers import Subject, clean, found, not_applicable
 from tests.analysis.rules.tables import op, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.core.ops import OpTable
@@ -280,3 +282,14 @@ def test_what_fails_a_test_has_a_line_however_little_it_adds() -> None:
     strict = {"TTP399": RuleSettings(severity=Severity.ERROR)}
     assert [each.quiet for each in findings] == [False, True]
     assert [each.quiet for each in as_configured(findings, strict)] == [False, False]
+
+
+@pytest.mark.parametrize(("old", "new"), MERGED.items())
+def test_a_merged_rule_answers_to_its_old_code(old: str, new: str, tmp_path: Path) -> None:
+    assert old not in runner.codes()
+    (group,) = select_rules((old,), (), {})
+    assert group.codes == (new,)
+    left = select_rules((), (old,), {})
+    assert all(new not in group.codes for group in left)
+    (tmp_path / "ttnn_perf.toml").write_text(f"[rules.{old}]\nwaive = 'wanted'\n")
+    assert load_settings(tmp_path).rules[new].waive == "wanted"
