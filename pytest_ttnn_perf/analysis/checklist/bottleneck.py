@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
-from pytest_ttnn_perf.analysis.checklist.op_times import gaps_of, ops_like
 from pytest_ttnn_perf.analysis.checklist.operands import weights_by_row
 from pytest_ttnn_perf.analysis.checklist.products import TILE_ROWS, is_dense_matmul, searches
 from pytest_ttnn_perf.analysis.checklist.runner import in_regions
-from pytest_ttnn_perf.analysis.checklist.savings import critical_ops, lasting_waiting, waiting_in
+from pytest_ttnn_perf.analysis.checklist.savings import (
+    critical_ops,
+    gaps_of,
+    lasting_waiting,
+    ops_like,
+    waiting_in,
+)
 from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.analysis.ops.roofline import (
     BOUND_FROM,

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.checklist.op_times import (
+from pytest_ttnn_perf.analysis.checklist.savings import (
     device_ops,
     has_operands,
     kernel_ns,

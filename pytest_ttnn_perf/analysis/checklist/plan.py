@@ -17,9 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist.bottleneck import bottleneck_of, model_kind
-from pytest_ttnn_perf.analysis.checklist.op_times import gaps_of
 from pytest_ttnn_perf.analysis.checklist.operands import PRODUCTS
-from pytest_ttnn_perf.analysis.checklist.savings import step_ns, told_gaps_ns
+from pytest_ttnn_perf.analysis.checklist.savings import gaps_of, step_ns, told_gaps_ns
 from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.analysis.ops.roofline import (
     BYTES,

@@ -6,9 +6,13 @@ import re
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.checklist.op_times import op_name
 from pytest_ttnn_perf.analysis.checklist.operands import PRODUCTS, weights_by_row
-from pytest_ttnn_perf.analysis.checklist.savings import LAUNCH_NS, check_savings, critical_ops
+from pytest_ttnn_perf.analysis.checklist.savings import (
+    LAUNCH_NS,
+    check_savings,
+    critical_ops,
+    op_name,
+)
 from pytest_ttnn_perf.analysis.ops.names import (
     SHARD_GRID,
     cores_of,

@@ -8,7 +8,6 @@ from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.checklist.op_times import kernel_ns, op_name, ops_like, worst_ops
 from pytest_ttnn_perf.analysis.checklist.operands import budget_bytes, operation_name, sharding_in
 from pytest_ttnn_perf.analysis.checklist.products import (
     TILE_ROWS,
@@ -26,8 +25,12 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     advice_for,
     check_savings,
     critical_ops,
+    kernel_ns,
+    op_name,
+    ops_like,
     share_of_step,
     step_ns,
+    worst_ops,
 )
 from pytest_ttnn_perf.analysis.ops.names import flag, whole
 from pytest_ttnn_perf.analysis.ops.roofline import board_of, size_of

@@ -7,12 +7,6 @@ from collections import defaultdict
 from math import inf, prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.checklist.op_times import (
-    has_operands,
-    heaviest_numbers,
-    op_name,
-    worst_ops,
-)
 from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, PRODUCTS, stale_signatures
 from pytest_ttnn_perf.analysis.checklist.products import (
     NOT_TOLD,
@@ -35,10 +29,14 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     check_savings,
     critical_ops,
     gaps_text,
+    has_operands,
+    heaviest_numbers,
     launch_gaps_ns,
+    op_name,
     removable,
     share_of_step,
     step_ns,
+    worst_ops,
 )
 from pytest_ttnn_perf.analysis.ops.names import (
     neighbours,

@@ -163,8 +163,7 @@ def trace_not_used(
         return times
     if step is None:
         return Answer.not_measured(times or subject.why_absent(Input.OPS))
-    from pytest_ttnn_perf.analysis.checklist.op_times import gaps_of
-    from pytest_ttnn_perf.analysis.checklist.savings import lasting_waiting
+    from pytest_ttnn_perf.analysis.checklist.savings import gaps_of, lasting_waiting
 
     gaps = gaps_of(subject)
     if isinstance(gaps, str):
@@ -190,7 +189,7 @@ def _obstacle(subject: Subject) -> str | None:
         fallbacks = sum(subject.ops.columns.host)
         if fallbacks:
             return f"no trace can hold ops that run on the host: {counted(fallbacks, 'op')}"
-        from pytest_ttnn_perf.analysis.checklist.op_times import differences
+        from pytest_ttnn_perf.analysis.checklist.savings import differences
 
         differs = next(differences(subject.ops), None) is not None
     if differs or is_on(settings_of(subject).get("dynamic_shapes")):

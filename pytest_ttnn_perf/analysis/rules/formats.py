@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.checklist.op_times import has_operands, op_name, worst_ops
 from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_OPERANDS,
     WORTH_BYTES,
@@ -32,7 +31,10 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     SHARE,
     check_savings,
     critical_ops,
+    has_operands,
+    op_name,
     share_of_step,
+    worst_ops,
 )
 from pytest_ttnn_perf.analysis.ops.names import shape_text
 from pytest_ttnn_perf.analysis.ops.regions import step_of

@@ -6,7 +6,6 @@ import re
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.checklist.op_times import differences, executions, gaps_of
 from pytest_ttnn_perf.analysis.checklist.operands import (
     TO_DEVICE,
     TO_HOST,
@@ -14,7 +13,7 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     if_worth,
     last_name,
 )
-from pytest_ttnn_perf.analysis.checklist.savings import waiting_in
+from pytest_ttnn_perf.analysis.checklist.savings import differences, executions, gaps_of, waiting_in
 from pytest_ttnn_perf.analysis.ops.names import shape_text
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, size_of
 from pytest_ttnn_perf.analysis.readers.report_db import device_tensor

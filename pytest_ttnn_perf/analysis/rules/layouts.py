@@ -7,7 +7,6 @@ from collections import defaultdict
 from math import ceil, prod
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.checklist.op_times import has_operands
 from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_OPERANDS,
     look_of,
@@ -20,6 +19,7 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     check_removals,
     check_savings,
     critical_ops,
+    has_operands,
     removable,
     share_of_step,
 )

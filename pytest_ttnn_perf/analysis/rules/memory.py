@@ -6,7 +6,6 @@ import re
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.checklist.op_times import has_operands, op_name
 from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_ACTIVATIONS,
     NO_GRAPHS,
@@ -24,6 +23,8 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     check_removals,
     check_savings,
     critical_ops,
+    has_operands,
+    op_name,
     removable,
     share_of_step,
 )

@@ -6,7 +6,6 @@ import re
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.checklist.op_times import op_name
 from pytest_ttnn_perf.analysis.checklist.operands import (
     activation_edges,
     operation_name,
@@ -17,6 +16,7 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     advice_for,
     check_savings,
     critical_ns,
+    op_name,
     share_of_step,
     step_ns,
 )

@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.checklist.op_times import (
+from pytest_ttnn_perf.analysis.checklist.savings import (
     heaviest_numbers,
     kernel_ns,
     op_name,

@@ -12,14 +12,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.checklist.op_times import (
-    device_ops,
-    executions,
-    gaps_of,
-    kernel_ns,
-    op_name,
-    ops_like,
-)
 from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_GRAPHS,
     NO_OPERANDS,
@@ -38,6 +30,14 @@ from pytest_ttnn_perf.analysis.checklist.products import (
     is_convolution,
     is_matmul,
     program_config,
+)
+from pytest_ttnn_perf.analysis.checklist.savings import (
+    device_ops,
+    executions,
+    gaps_of,
+    kernel_ns,
+    op_name,
+    ops_like,
 )
 from pytest_ttnn_perf.analysis.ops.names import flag, shape_text
 from pytest_ttnn_perf.analysis.ops.names import whole as whole_number

@@ -1,64 +1,83 @@
-"""Rules on layouts and padding."""
+"""Rules on layouts, padding, memory and sharding."""
 
 from __future__ import annotations
 
-import pytest
+from msgspec.structs import replace
 
-from tests.analysis.rules.answers import Ask, Evidence, limit
-from tests.analysis.rules.tables import op, table, tensor
+from pytest_ttnn_perf.analysis.readers.report_db import BufferType, CoreRange, Device, Shard
+from pytest_ttnn_perf.core.finding import Subject
+from tests.analysis.rules.answers import Ask
+from tests.analysis.rules.cases import CLEAN, FOUND, UNKNOWN, Case, of_cases, of_ops
+from tests.analysis.rules.reports import Operation, record, report
+from tests.analysis.rules.tables import op, tensor
 
-ttp201 = Ask("TTP201")
-LIMIT = limit(0.02, "of a step")
 TILES, ROWS = tensor(1, 1, 32, 64), tensor(1, 1, 32, 64, layout="ROW_MAJOR")
-BINARY = "BinaryNgDeviceOperation"
-
-
-def test_ops_on_rows() -> None:
-    ops = table(
-        op(BINARY, [ROWS, ROWS], ns=400.0),
-        op("LayerNormDeviceOperation", [ROWS], ns=200.0),
-        op(BINARY, [TILES, TILES], ns=400.0),
-    )
-    assert ttp201(ops=ops) == LIMIT.found(
-        0.03,
-        "60.0 % of a step goes into 2 ops on row-major tensors",
-        [
-            Evidence("BinaryNg 1x1x32x64", 20.0, "ns", 0.02),
-            Evidence("LayerNorm 1x1x32x64", 10.0, "ns", 0.01),
-        ],
-    )
-    assert ttp201.saving(ops=ops) == (30.0, "5.0 % of the 0.6 µs of 2 ops")
-
-
-ttp202 = Ask("TTP202")
-FULL = tensor(1, 1, 32, 64)
+BINARY, UNARY = "BinaryNgDeviceOperation", "UnaryDeviceOperation"
 #: 32 users, each with a tile of its own for a single row.
 APART = tensor(1, 32, 32, 64, logical=(1, 32, 1, 64))
-STEP = limit(0.02, "of a step")
+BROUGHT = op("TilizeWithValPaddingDeviceOperation", [TILES], [APART])
+EXPERTS = op("MatmulDeviceOperation", [APART, tensor(1, 32, 64, 64)], [APART])
+ON_ROWS = (
+    op(BINARY, [ROWS, ROWS], ns=400.0),
+    op("LayerNormDeviceOperation", [ROWS], ns=200.0),
+    op(BINARY, [TILES, TILES], ns=400.0),
+)
+CONVERTED = (
+    op("Matmul", ns=45.0),
+    op("TilizeDeviceOperation", [TILES], ns=10.0),
+    *[op("UntilizeDeviceOperation", [TILES], ns=20.0)] * 2,
+    op("Matmul", ns=5.0),
+)
+#: An op makes what the next one reads: 2.88 MB, 10 µs at 288 GB/s.
+FAR, WEIGHTS = tensor(1, 1, 1200, 1200), tensor(1, 1, 1200, 1216)
+GIVEN = WEIGHTS._replace(memory="L1_INTERLEAVED")
+HANDED_ON = (
+    op(UNARY, [tensor(1, 1, 64, 64)], [FAR], ns=25_000.0),
+    op("MatmulDeviceOperation", [FAR, WEIGHTS], [GIVEN], ns=50_000.0),
+    op(UNARY, [GIVEN], [WEIGHTS._replace(dtype="FLOAT32")], ns=100_000.0),
+)
+TALL = record(1, 1, 1, 1024, 32, memory="L1_HEIGHT_SHARDED")
+FIRST = TALL._replace(shard=Shard((32, 32), (CoreRange(0, 0, 7, 3),)))
+OTHER = TALL._replace(id=2, shard=Shard((64, 32), (CoreRange(0, 0, 7, 1),)))
+MOVES = [Operation(1, "ttnn.to_memory_config", inputs=(1,), outputs=(2,))]
 
 
-def test_what_is_brought_into_the_shape_that_experts_want_is_no_advice() -> None:
-    experts = op("MatmulDeviceOperation", [APART, tensor(1, 32, 64, 64)], [APART])
-    brought = op("TilizeWithValPaddingDeviceOperation", [FULL], [APART])
-    assert ttp202(ops=table(brought)).value == pytest.approx(31 / 32)
-    assert ttp202(ops=table(brought, experts)) == STEP.clean(0.0)
+def l1_of(*used: tuple[int, int | None]) -> Subject:
+    """Return operations on cores of 1000 bytes, with what tensors and circular buffers take."""
+    operations = [
+        Operation(
+            number, "ttnn.conv2d", inputs=(1,), device_operations=("Conv2d",),
+            cb_bytes_per_core=circular,
+            bytes_per_bank={BufferType.L1: tensors, BufferType.DRAM: 10**6},
+        )
+        for number, (tensors, circular) in enumerate(used, start=1)
+    ]  # fmt: skip
+    devices = (Device(0, 64, 1000, None, 1100),) * 2
+    made = report([*operations, Operation(9, "ttnn.deallocate")], [record(1, 1, 1, 64, 32)])
+    return Subject(report=replace(made, devices=devices))
 
 
-ttp203 = Ask("TTP203")
-INPUT = tensor(1, 1, 32, 64)
-MATMUL = op("Matmul", ns=45.0)
-TILIZE, UNTILIZE = "TilizeDeviceOperation", "UntilizeDeviceOperation"
+CASES = [
+    Case("TTP201", of_ops(*ON_ROWS), FOUND, 0.03, 30.0, "60.0 % of a step goes into 2 ops"),
+    Case("TTP202", of_ops(BROUGHT), FOUND, 31 / 32),
+    # What is brought into the shape that experts want is no advice.
+    Case("TTP202", of_ops(BROUGHT, EXPERTS), CLEAN, 0.0),
+    Case("TTP203", of_ops(*CONVERTED), FOUND, 0.5, 50.0, "3 layout conversions"),
+    Case("TTP302", Subject(report=report(MOVES, [FIRST, OTHER])), FOUND, 1, told="HEIGHT → HEIGHT"),
+    Case("TTP302", Subject(report=report(MOVES, [FIRST, FIRST._replace(id=2)])), UNKNOWN),
+    Case("TTP302", Subject(report=report(MOVES, [FIRST, record(2, 1, 1, 1024, 32)])), UNKNOWN),
+    Case("TTP303", of_ops(*HANDED_ON), FOUND, 18 / 175, 18_000.0, "5.493 MiB of activations"),
+    Case("TTP304", l1_of((600, 350), (100, 100), (500, 410)), FOUND, 0.05, told="1x1x64x32 950.0"),
+    Case("TTP304", l1_of((500, 390)), CLEAN, 0.11),
+    Case("TTP304", l1_of((500, None)), UNKNOWN),
+]
 
 
-def test_conversions_of_two_kinds() -> None:
-    rows = [op(UNTILIZE, [INPUT], ns=20.0)] * 2
-    ops = table(MATMUL, op(TILIZE, [INPUT], ns=10.0), *rows, op("Matmul", ns=5.0))
-    assert ttp203(ops=ops) == LIMIT.found(
-        0.5,
-        "50.0 % of a step goes into 3 layout conversions",
-        [
-            Evidence("2 x Untilize 1x1x32x64", 40.0, "ns", 0.4),
-            Evidence("Tilize 1x1x32x64", 10.0, "ns", 0.1),
-        ],
-    )
-    assert ttp203.saving(ops=ops) == (50.0, "at most the time of 3 layout conversions: 0.1 µs")
+@of_cases(CASES)
+def test_answers(case: Case) -> None:
+    case.check()
+
+
+def test_the_fullest_operations_are_named() -> None:
+    answer = Ask("TTP304")(l1_of((600, 350), (100, 100), (500, 410)))
+    assert [each.value for each in answer.evidence] == [950.0, 910.0]

@@ -1,50 +1,112 @@
-"""Rules on matmuls."""
+"""Rules on matmuls and convolutions."""
 
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from tests.analysis.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
+from pytest_ttnn_perf.core.finding import Subject
+from tests.analysis.rules.answers import Ask
+from tests.analysis.rules.cases import CLEAN, FOUND, NOT_ASKED, UNKNOWN, Case, of_cases, of_ops
+from tests.analysis.rules.convolving import NOT_ASKED as AS_USUAL
+from tests.analysis.rules.convolving import called, conv, convolving, output
 from tests.analysis.rules.tables import Op, Tensor, op, table, tensor
 
-ttp310 = Ask("TTP310")
-LIMIT = limit(0.02, "of a step")
-ROWS, GIVEN, MULTIPLIED = (tensor(1, 1, 32, 64 * factor) for factor in (1, 2, 3))
+UNARY = op("UnaryDeviceOperation", ns=100_000.0)
+ROWS, GIVEN = (tensor(1, 1, 32, 64 * factor) for factor in (1, 2))
 MATMUL = op("MatmulDeviceOperation", [ROWS, ROWS], [GIVEN], ns=80_000.0)
+WITH_BIAS = MATMUL._replace(signature=MATMUL.signature._replace(inputs=(ROWS,) * 3))
 NORM = op("LayerNormDeviceOperation", [ROWS], [GIVEN], ns=80_000.0)
-
-
-def test_a_bias_that_is_added_behind_its_matmul() -> None:
-    def added(to: Op, broadcast: str = "ROW_B") -> tuple[Op, ...]:
-        attributes = (
-            "{'binary_op_type': 'BinaryOpType::ADD'; "
-            f"'subtile_broadcast_type': 'SubtileBroadcastType::{broadcast}'}}"
-        )
-        add = op(
-            "BinaryNgDeviceOperation", [ROWS, ROWS], [ROWS], ns=10_000.0, attributes=attributes
-        )
-        return to, add, NORM
-
-    ops = table(*added(MATMUL))
-    assert ttp310(ops=ops).reason == (
-        "5.9 % of a step goes into 1 bias addition that a neighbouring op could compute"
-    )
-    assert ttp310.fix(ops=ops) == "Add the bias in the matmul: `bias` of `ttnn.linear`."
-    with_bias = MATMUL._replace(signature=MATMUL.signature._replace(inputs=(ROWS, ROWS, ROWS)))
-    for rows in (added(with_bias), added(MATMUL, "NONE"), added(NORM)):
-        assert ttp310(ops=table(*rows)) == LIMIT.clean(0.0)
-
-
-ttp311 = Ask("TTP311")
 ROW = tensor(1, 1, 32, 4096, memory="L1_WIDTH_SHARDED")
 #: 17,825,792 bytes: 61,895 ns at the 288 GB/s of Wormhole, 68,772 ns at nine tenths of that.
 WEIGHTS = tensor(1, 1, 4096, 4096, dtype="BFLOAT8_B")
-REUSE = "{'program_config': 'MatmulMultiCoreReuseMultiCast1DProgramConfig(in0_block_w=2)'}"
+#: 2.1 GFLOP at HiFi2 on 64 cores of Wormhole.
+LEAST_NS = 2 * 1024**3 / (64 * 148 / 72 * 1000)
+SAVED = 100_000 - LEAST_NS / 0.5
+WELL = "Config(in0_block_w=4;out_subblock_h=1;out_subblock_w=4;per_core_M=4;per_core_N=4)"
 
 
-def matmul(ns: float, weights: Tensor = WEIGHTS, rows: Tensor = ROW, attributes: str = REUSE) -> Op:
-    code = "MatmulDeviceOperation"
-    return op(code, [rows, weights], [ROW], ns=ns, fidelity="HiFi2", attributes=attributes)
+def added(to: Op, broadcast: str = "ROW_B") -> Subject:
+    """Return an op, and an addition behind it."""
+    attributes = (
+        "{'binary_op_type': 'BinaryOpType::ADD'; "
+        f"'subtile_broadcast_type': 'SubtileBroadcastType::{broadcast}'}}"
+    )
+    add = op("BinaryNgDeviceOperation", [ROWS, ROWS], [ROWS], ns=10_000.0, attributes=attributes)
+    return of_ops(to, add, NORM)
+
+
+def square(program: str = WELL, *, ns: float = 100_000.0, memory: str = "L1_BLOCK_SHARDED") -> Op:
+    """Return a matmul of 1024 by 1024 by 1024."""
+    rows, weights = (
+        tensor(1, 1, 1024, 1024, memory=memory), tensor(1, 1, 1024, 1024, dtype="BFLOAT8_B")
+    )  # fmt: skip
+    return op(
+        "MatmulDeviceOperation", [rows, weights], [rows], ns=ns, fidelity="HiFi2",
+        attributes=f"{{'program_config': '{program}'}}",
+    )  # fmt: skip
+
+
+SLOW = {"ns": 900_000.0, "memory": "DRAM_INTERLEAVED"}
+LARGE = 102_400
+#: What 1024 pixels of 64 channels take to compute, at HiFi2 on 64 cores of Wormhole.
+COMPUTE_NS = 2 * 1024 * 64 * 288 / (64 * 148 / 72 * 1000)
+
+
+def buffered(key: str, sharding: str = "HEIGHT") -> Op:
+    """Return a convolution with a second buffer switched off, at a quarter of its peak."""
+    off = f"{{'enable_{key}_double_buffer': 'false'}}"
+    return conv(sharding, attributes=off, ns=COMPUTE_NS * 4)._replace(fidelity="HiFi2")
+
+
+#: PM IDEAL is that of all cores of a chip; on 16, none is faster than those of Blackhole.
+IDEAL = conv(pixels=LARGE, ns=2e6)._replace(fidelity="HiFi4", cores=16, ideal_ns=1_000.0)
+BATCH_NORM = op("BatchNormOperation", [tensor(1, 64, 32, 32)], ns=70.0)
+BLOCK = called(1, asked=AS_USUAL._replace(act_block_h_override=32), circular=1_000)
+
+
+def blocks(**fields: object) -> Subject:
+    return Subject(report=convolving((replace(BLOCK, **fields), output(1, rows=256))))
+
+
+CASES = [
+    Case("TTP310", added(MATMUL), FOUND, told="`bias` of `ttnn.linear`"),
+    Case("TTP310", added(WITH_BIAS), CLEAN, 0),
+    Case("TTP310", added(MATMUL, "NONE"), CLEAN, 0),
+    Case("TTP310", added(NORM), CLEAN, 0),
+    Case("TTP311", of_ops(UNARY), NOT_ASKED, told="no matmuls"),
+    Case("TTP311", of_ops(op("SparseMatmul", [ROW, WEIGHTS])), NOT_ASKED, told="no matmuls"),
+    Case("TTP311", of_ops(op("Matmul", [ROW])), UNKNOWN, told="second operands"),
+    Case("TTP314", of_ops(square(), UNARY), FOUND, SAVED / 200_000, SAVED, "16.3 % of the roof"),
+    Case("TTP314", of_ops(square(ns=LEAST_NS * 2)), CLEAN, 0),
+    Case("TTP314", of_ops(square(**SLOW)), FOUND, told="Try larger `in0_block_w`, larger output"),
+    Case(
+        "TTP314", of_ops(square(WELL.replace("block_w=4", "block_w=1", 1), **SLOW)), FOUND,
+        told="Raise `in0_block_w` to a larger divisor",
+    ),
+    Case("TTP314", of_ops(square("std::nullopt", **SLOW)), FOUND, told="start from the one that"),
+    Case("TTP314", of_ops(UNARY), NOT_ASKED, told="no matmuls"),
+    Case("TTP314", of_ops(square(), arch="quasar"), UNKNOWN, told="peaks of quasar are not known"),
+    Case("TTP314", of_ops(op("Matmul")), UNKNOWN, told="no matmul gives its operands"),
+    Case("TTP602", blocks(), FOUND, 1, told="act_block_h_override 32 → 256"),
+    Case("TTP602", blocks(cb_bytes_per_core=None), UNKNOWN),
+    Case("TTP602", blocks(cb_bytes_per_core=9_000), CLEAN, 0),
+    Case("TTP602", of_ops(IDEAL), UNKNOWN, told="in a report database"),
+    # Height-sharded convolutions keep their weights in L1.
+    Case("TTP603", of_ops(buffered("weights")), CLEAN, 0),
+    Case("TTP603", of_ops(buffered("weights", "BLOCK")), FOUND, None, 288 * 64 * 2 / 288),
+    Case("TTP603", of_ops(buffered("act")), FOUND, None, COMPUTE_NS),
+    Case("TTP605", of_ops(conv(), BATCH_NORM, conv(), BATCH_NORM), FOUND, 2, 140.0),
+    Case(
+        "TTP607", of_ops(IDEAL, arch=None), FOUND, None,
+        2e6 - 2 * 2 * LARGE * 64 * 288 / (16 * 5.5296 / 4 * 1000),
+    ),
+]  # fmt: skip
+
+
+@of_cases(CASES)
+def test_answers(case: Case) -> None:
+    case.check()
 
 
 @pytest.mark.parametrize(
@@ -61,80 +123,9 @@ def matmul(ns: float, weights: Tensor = WEIGHTS, rows: Tensor = ROW, attributes:
 def test_a_lower_fidelity_is_advised_where_computing_takes_longer_than_reading(
     fidelity: str, dtype: str, arch: str, advised: str | None
 ) -> None:
-    row = matmul(900_000.0, WEIGHTS._replace(dtype=dtype))._replace(fidelity=fidelity)
-    fix = ttp311.fix(ops=table(row, arch=arch)) or ""
+    weights: Tensor = WEIGHTS._replace(dtype=dtype)
+    config = "{'program_config': 'MatmulMultiCoreReuseMultiCast1DProgramConfig(in0_block_w=2)'}"
+    row = op("Matmul", [ROW, weights], [ROW], ns=9e5, fidelity=fidelity, attributes=config)
+    fix = Ask("TTP311").fix(ops=table(row, arch=arch)) or ""
     assert ("instead of the fidelity" in fix) is (advised is not None)
     assert advised is None or f"with {advised} instead" in fix
-
-
-def test_nothing_to_look_at() -> None:
-    assert ttp311(ops=table(op("UnaryDeviceOperation"))) == not_applicable("no matmuls")
-    assert ttp311(ops=table(op("SparseMatmulDeviceOperation", [ROW, WEIGHTS]))) == not_applicable(
-        "no matmuls"
-    )
-    assert ttp311(ops=table(op("Matmul", [ROW]))) == not_measured(
-        "the capture does not give the second operands of matmuls"
-    )
-
-
-slow = Ask("TTP314")
-ROWS_312 = tensor(1, 1, 1024, 1024, memory="L1_BLOCK_SHARDED")
-WEIGHTS_312 = tensor(1, 1, 1024, 1024, dtype="BFLOAT8_B")
-NAME = "Matmul 1x1x1024x1024 @ 1024x1024"
-#: 2.1 GFLOP at HiFi2 on 64 cores of Wormhole.
-LEAST_NS = 2 * 1024**3 / (64 * 148 / 72 * 1000)
-WELL = "Config(in0_block_w=4;out_subblock_h=1;out_subblock_w=4;per_core_M=4;per_core_N=4)"
-
-
-def matmul_312(
-    program: str | None = WELL, *, ns: float = 100_000.0, ideal: float | None = None
-) -> Op:
-    attributes = "" if program is None else f"{{'program_config': '{program}'}}"
-    return op(
-        "MatmulDeviceOperation",
-        [ROWS_312, WEIGHTS_312],
-        [ROWS_312],
-        ns=ns,
-        fidelity="HiFi2",
-        attributes=attributes,
-        ideal_ns=ideal,
-    )
-
-
-SAVED = 100_000 - LEAST_NS / 0.5
-
-
-def test_slow_for_no_other_reason() -> None:
-    ops = table(matmul_312(), op("UnaryDeviceOperation", ns=100_000.0))
-    assert slow(ops=ops) == LIMIT.found(
-        SAVED / 200_000,
-        "1 matmul at 16.3 % of the roofline",
-        [Evidence(NAME, SAVED, "ns", SAVED / 200_000)],
-    )
-    assert slow.saving(ops=ops) == (SAVED, "100.0 µs − 32.6 µs at 50.0 % of the roofline")
-    assert slow(ops=table(matmul_312(ns=LEAST_NS * 2))) == LIMIT.clean(0.0)
-
-
-@pytest.mark.parametrize(
-    ("program", "fix"),
-    [
-        (WELL, "Try larger `in0_block_w`, larger output subblocks, and give the first input"),
-        (WELL.replace("in0_block_w=4", "in0_block_w=1"), "Raise `in0_block_w` to a larger"),
-        ("std::nullopt", "Give matmuls without a program config one"),
-    ],
-)
-def test_what_is_to_be_changed(program: str, fix: str) -> None:
-    in_dram = ROWS_312._replace(memory="DRAM_INTERLEAVED")
-    row = matmul_312(program, ns=900_000.0)
-    row = row._replace(signature=row.signature._replace(inputs=(in_dram, WEIGHTS_312)))
-    assert (slow.fix(ops=table(row)) or "").startswith(fix)
-
-
-def test_what_cannot_be_told() -> None:
-    assert slow(ops=table(op("UnaryDeviceOperation"))) == not_applicable("no matmuls")
-    assert slow(ops=table(matmul_312(), arch="quasar")) == not_measured(
-        "the peaks of quasar are not known"
-    )
-    assert slow(ops=table(op("Matmul"))) == not_measured(
-        "no matmul gives its operands, cores and fidelity"
-    )
