@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of
 from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, TestBaseline
-from pytest_ttnn_perf.core.finding import Answer, Evidence, Severity, Subject
+from pytest_ttnn_perf.core.finding import Evidence, Finding, Severity, Subject
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import Requester
@@ -34,7 +34,7 @@ NO_TRANSFERS = (
 )
 
 
-def told(answer: Answer) -> tuple[str, str | None, Any]:
+def told(answer: Finding) -> tuple[str, str | None, Any]:
     """Return outcome, reason and value of an answer."""
     value = answer.value if answer.value is None else pytest.approx(answer.value, abs=1e-9)
     return answer.outcome.value, answer.reason, value

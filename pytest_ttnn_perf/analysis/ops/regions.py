@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.finding import region_name
 from pytest_ttnn_perf.core.metric import median
-from pytest_ttnn_perf.core.ops import HOST, Signpost, TraceReplays, short_code
+from pytest_ttnn_perf.core.ops import HOST, Signpost, TraceReplays
 from pytest_ttnn_perf.core.text import counted
 
 if TYPE_CHECKING:
@@ -871,42 +871,21 @@ def no_processor(table: OpTable) -> str | None:
     return "no processor ran a kernel, though ops have kernel durations"
 
 
-class DeviceDifference(NamedTuple):
-    """A device that ran other ops than most; op lists in words."""
-
-    where: str
-    device: int
-    found: str
-    usual: str
-
-
-def device_differences(table: OpTable) -> Sequence[DeviceDifference]:
-    """Return the devices that ran other ops than most.
+def odd_devices(table: OpTable) -> Mapping[int, str]:
+    """Return the devices that ran other ops than most, and where.
 
     Looked at is the first step of each region. A device that ran nothing there takes no part.
     """
-    return tuple(
-        odd
-        for region in regions_of(table).regions
-        for odd in _odd_devices(table, region.name or region.basis.value, region.steps[0])
-    )
-
-
-def _odd_devices(table: OpTable, where: str, step: Step) -> Iterator[DeviceDifference]:
     codes = [signature.op for signature in table.signatures]
-    sequences = {
-        device: tuple([codes[table.columns.signature[at]] for at in places])
-        for device, places in step.items()
-    }
-    ((usual, _),) = Counter(sequences.values()).most_common(1)
-    for device, sequence in sorted(sequences.items()):
-        if sequence != usual:
-            pairs = zip(sequence, usual, strict=False)
-            at = next((at for at, (mine, other) in enumerate(pairs) if mine != other), None)
-            if len(sequence) != len(usual) or at is None:
-                found, expected = counted(len(sequence), "op"), counted(len(usual), "op")
-            else:
-                found, expected = (
-                    f"{short_code(each[at])} at op {at + 1}" for each in (sequence, usual)
-                )
-            yield DeviceDifference(where, device, found, expected)
+    found: dict[int, str] = {}
+    for region in regions_of(table).regions:
+        sequences = {
+            device: tuple([codes[table.columns.signature[at]] for at in places])
+            for device, places in sorted(region.steps[0].items())
+        }
+        ((usual, _),) = Counter(sequences.values()).most_common(1)
+        for device, sequence in sequences.items():
+            if sequence != usual:
+                ran = f"{counted(len(sequence), 'op')}, most {len(usual)}"
+                found.setdefault(device, f"{region.name or region.basis.value}: {ran}")
+    return found

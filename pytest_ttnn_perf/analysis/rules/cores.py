@@ -7,7 +7,7 @@ from collections import defaultdict
 from math import inf, prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, PRODUCTS, stale_signatures
+from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, stale_signatures
 from pytest_ttnn_perf.analysis.checklist.products import (
     NOT_TOLD,
     SHORTEST_US,
@@ -635,29 +635,10 @@ def unexplained_time(
         return share.clean(0.0)
     took = sum(group.took_ns for group in groups)
     named = [op for group in groups for op in group.ops]
-    sentence = _unexplained_sentence(groups, whole, known=board_of(step) is not None)
-    return share.found(took / whole, sentence, worst_ops(named, of=whole))
-
-
-def _unexplained_sentence(groups: Sequence[_Group], whole_ns: float, *, known: bool) -> str:
-
-    def why(group: _Group) -> str:
-        signatures = [op.signature for op in group.ops]
-        is_product = signatures[0].category in PRODUCTS
-        lacks_operands = is_product and all(len(each.inputs) < 2 for each in signatures)
-        unknown = not known or lacks_operands
-        return "its roofline is not known" if unknown else "it has no roofline model"
-
-    first, *others = groups
-    takes = f"{first.code} takes {percent(first.took_ns / whole_ns)} of a step"
-    if not others and not first.reaches:
-        return f"{takes}; {why(first)} and no other rule explains it"
-    parts = [takes, *(f"{each.code} {percent(each.took_ns / whole_ns)}" for each in others)]
-    texts = (
-        f"{part} ({f'at {each.reaches}' if each.reaches else why(each)})"
-        for part, each in zip(parts, groups, strict=True)
-    )
-    return f"{', '.join(texts)}; no other rule explains {'them' if others else 'it'}"
+    first, *others = (f"{each.code} {percent(each.took_ns / whole)}" for each in groups)
+    sentence = f"{first} of a step{''.join(f', {each}' for each in others)}: no other rule explains"
+    them = "them" if others else "it"
+    return share.found(took / whole, f"{sentence} {them}", worst_ops(named, of=whole))
 
 
 class _Group(NamedTuple):
@@ -683,16 +664,6 @@ class _Group(NamedTuple):
         least = [(took, ns) for took, ns in least if ns > _NEXT_TO_NOTHING * took]
         known = sum(took for took, _ in least)
         return sum(ns for _, ns in least) / known if known > self.took_ns / 2 else None
-
-    @property
-    def reaches(self) -> str:
-        """The part of the nearer peak, in words; "" if unknown."""
-        if self.reached is None:
-            return ""
-        by_dram = sum(line.dram_ns or 0.0 for line in self.lines)
-        by_compute = sum(line.compute_ns or 0.0 for line in self.lines)
-        peak = "the DRAM bandwidth" if by_dram >= by_compute else "what its cores compute"
-        return f"{percent(self.reached)} of {peak}"
 
 
 _TOP_K: Final = re.compile(r"top_?k", re.IGNORECASE)

@@ -14,11 +14,11 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
 )
 from pytest_ttnn_perf.analysis.ops.regions import (
     MOST_ALIKE,
-    device_differences,
     different_replays,
     first_unread,
     most_common_duration,
     no_processor,
+    odd_devices,
     regions_of,
     unread_ops,
 )
@@ -224,16 +224,12 @@ def devices_differ(ops: OpTable) -> Answer:
     """
     if len(ops.devices) < 2:
         return Answer.not_applicable("one device")
-    odd = device_differences(ops)
-    devices = sorted({each.device for each in odd})
-    if not odd:
-        return _NO_DEVICES.clean(0)
-    told = f"{len(devices)} of {counted(len(ops.devices), 'device')} ran other ops than the rest"
-    evidence = (
-        Evidence(f"{each.where}: device {each.device}, {each.found}; most: {each.usual}")
-        for each in odd
+    odd = odd_devices(ops)
+    return _NO_DEVICES.at_most(
+        len(odd),
+        f"{len(odd)} of {counted(len(ops.devices), 'device')} ran other ops than the rest",
+        (Evidence(f"device {device} in {where}") for device, where in odd.items()),
     )
-    return _NO_DEVICES.found(len(devices), told, evidence)
 
 
 @rule("TTP012", "stale-shapes", Severity.WARNING, Input.OPS)

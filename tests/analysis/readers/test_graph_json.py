@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ttnn_perf.analysis.readers.graph import read_graph_json, read_held
-from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Reshard
+from pytest_ttnn_perf.analysis.readers.report_db import BufferType
 from pytest_ttnn_perf.core.errors import InputError
-from tests.analysis.readers.report_db_tables import RELEASE, circular, function
+from tests.analysis.readers.report_db_tables import function
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,32 +40,6 @@ def read(folder: Path, document: object) -> Report:
     file = folder / "graph_capture.json"
     file.write_text(document if isinstance(document, str) else json.dumps(document))
     return read_graph_json(file)
-
-
-def test_calls_and_what_runs_inside(tmp_path: Path) -> None:
-    conv = function("ttnn.conv2d", *function("ReshardDeviceOperation", RELEASE),
-                    *function("Conv2dDeviceOperation", circular(10), circular(20),
-                              arguments=["math_fidelity=LoFi"]))  # fmt: skip
-    capture = read(
-        tmp_path, numbered(*conv, *function("Tensor::deallocate"), *function("ttnn.relu"))
-    )
-    first, second = capture.operations
-    assert (first.id, first.name, second.name) == (1, "ttnn.conv2d", "ttnn.relu")
-    assert first.device_operations == ("ReshardDeviceOperation", "Conv2dDeviceOperation")
-    assert (first.cb_bytes_per_core, first.fidelity) == (30, "LoFi")
-    assert (first.reshard, second.reshard) == (Reshard.HIDDEN, Reshard.NONE)
-
-
-def test_memory_that_is_alive_after_each_call(tmp_path: Path) -> None:
-    capture = read(tmp_path, numbered(
-        *function("a", buffer("allocate", 64, 100), buffer("allocate", 128, 50, "L1")),
-        *function("Tensor::deallocate", buffer("deallocate", 64, 100)),
-        *function("b", buffer("allocate", 64, 30), buffer("allocate", 64, 7, 0)),
-    ))  # fmt: skip
-    first, second = capture.operations
-    assert first.bytes_per_bank == {BufferType.L1: 150}
-    assert second.bytes_per_bank == {BufferType.L1: 80, BufferType.DRAM: 7}
-    assert capture.peak_bytes_per_bank == {BufferType.L1: 150, BufferType.DRAM: 7}
 
 
 def test_the_most_that_is_held_at_one_time(tmp_path: Path) -> None:

@@ -9,11 +9,9 @@ import pytest
 from pytest_ttnn_perf.analysis.readers.report_db import (
     BufferType,
     Comparison,
-    CoreRange,
     Edge,
     Reshard,
     Scope,
-    Shard,
     read_report_db,
 )
 from tests.analysis.readers.report_db_tables import (
@@ -30,36 +28,6 @@ from tests.analysis.readers.report_db_tables import (
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-SHARDED = (
-    "MemoryConfig(memory_layout=TensorMemoryLayout::BLOCK_SHARDED,buffer_type=BufferType::L1,"
-    'shard_spec=ShardSpec{grid=[{"start":{"x":0,"y":0},"end":{"x":1,"y":7}], shape=[96, 32],'
-    " orientation=ShardOrientation::COL_MAJOR},nd_shard_spec=std::nullopt)"
-)
-
-
-@pytest.mark.parametrize("schema", [LEGACY, RANKED], ids=["legacy", "ranked"])
-def test_an_operation_and_its_tensors(tmp_path: Path, schema: dict[str, str]) -> None:
-    report = report_of(
-        tmp_path,
-        schema,
-        operations=[one_op("ttnn.add", 2), one_op("ttnn.relu", 1)],
-        operation_arguments=[{"operation_id": 2, "name": "0", "value": "a"}],
-        tensors=[{"tensor_id": 7, "shape": "Shape([1, 5[32]])", "dtype": "DataType::BFLOAT8_B",
-                  "layout": "Layout.TILE", "memory_config": SHARDED, "address": 64,
-                  "device_id": 1, "buffer_type": 1}],
-        input_tensors=[{"operation_id": 2, "input_index": 1, "tensor_id": 7},
-                       {"operation_id": 2, "input_index": 0, "tensor_id": 5}],
-        output_tensors=[{"operation_id": 1, "output_index": 0, "tensor_id": 7}],
-    )  # fmt: skip
-    first, second = report.operations
-    assert (first.id, first.name) == (1, "ttnn.relu")
-    assert (second.inputs, first.outputs, second.arguments) == ((5, 7), (7,), {"0": "a"})
-    tensor = report.tensors[7]
-    assert tensor[:5] == (7, (1, 5), "BFLOAT8_B", "TILE", "L1_BLOCK_SHARDED")
-    assert tensor.shard == Shard((96, 32), (CoreRange(0, 0, 1, 7),))
-    assert (tensor.device, tensor.address) == (1, 64)
-    assert report.edges == (Edge(7, 1, 2),)
 
 
 def test_ranks_are_never_mixed(tmp_path: Path) -> None:

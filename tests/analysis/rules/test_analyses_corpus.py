@@ -15,7 +15,6 @@ from pytest_ttnn_perf.core.finding import Subject
 from pytest_ttnn_perf.report.tables import Style
 from tests.analysis.rules.captures import KERNEL, REPORTS, device_rows
 from tests.analysis.rules.tables import op, table
-from tests.analysis.rules.test_by_hand import BYTES, operands_of
 from tests.formats.test_report_db_corpus import query
 from tests.harness.corpus import corpus
 from tests.harness.golden import assert_golden
@@ -27,8 +26,20 @@ if TYPE_CHECKING:
 
 FALCON, OFT, OLD_OFT = "falcon3_7b_tp4.csv", "blackhole_oft_conv.csv", "oft_2025_09_v2.csv"
 CLIP = "blackhole_clip_encoder.csv"
+BYTES = {
+    "FLOAT32": 4, "INT32": 4, "UINT32": 4, "BFLOAT16": 2, "UINT16": 2,
+    "BFLOAT8_B": 1.0625, "BFLOAT4_B": 0.5625,
+}  # fmt: skip
 #: What other ops do not share: analyses whose first section is of the whole kernel time.
 WHOLE = ("trace", "devices", "bottlenecks")
+
+
+def operands_of(row: dict[str, str]) -> Iterator[tuple[str, list[int], str]]:
+    """Yield the operands of a row: slot, padded shape, data type."""
+    for column in [name for name in row if name.endswith("_DATATYPE") and row[name]]:
+        slot = column.removesuffix("_DATATYPE")
+        cells = [row[f"{slot}_{axis}_PAD[LOGICAL]"] for axis in "WZYX"]
+        yield slot, [int(cell.partition("[")[0]) for cell in cells], row[column]
 
 
 def subject_of(**artifacts: Any) -> Subject:

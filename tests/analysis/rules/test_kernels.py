@@ -17,8 +17,8 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
     TtlangLog,
     parse_ttlang,
 )
-from pytest_ttnn_perf.core.finding import Subject
-from tests.analysis.rules.answers import Ask, Evidence
+from pytest_ttnn_perf.core.finding import Evidence, Subject
+from tests.analysis.rules.answers import Ask
 from tests.analysis.rules.cases import FOUND, NOT_ASKED, UNKNOWN, Case, of_cases
 from tests.analysis.rules.kernel_logs import printed, program
 from tests.harness.corpus import corpus

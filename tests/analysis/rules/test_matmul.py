@@ -128,6 +128,6 @@ def test_a_lower_fidelity_is_advised_where_computing_takes_longer_than_reading(
     weights: Tensor = WEIGHTS._replace(dtype=dtype)
     config = "{'program_config': 'MatmulMultiCoreReuseMultiCast1DProgramConfig(in0_block_w=2)'}"
     row = op("Matmul", [ROW, weights], [ROW], ns=9e5, fidelity=fidelity, attributes=config)
-    fix = Ask("TTP311").fix(ops=table(row, arch=arch)) or ""
+    fix = Ask("TTP311")(ops=table(row, arch=arch)).fix or ""
     assert ("instead of the fidelity" in fix) is (advised is not None)
     assert advised is None or f"with {advised} instead" in fix

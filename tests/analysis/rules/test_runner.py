@@ -30,13 +30,13 @@ from pytest_ttnn_perf.core.finding import (
     Rule,
     RuleOutcome,
     Severity,
+    Subject,
     UnansweredRules,
     as_configured,
     rule,
 )
 from pytest_ttnn_perf.core.observation import Observation
 from pytest_ttnn_perf.core.settings import RuleSettings, load_settings
-from tests.analysis.rules.answers import Subject, clean, found, not_applicable
 from tests.analysis.rules.tables import op, table
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.core.ops import OpTable
+
+clean, found, not_applicable = Answer.clean, Answer.found, Answer.not_applicable
 
 
 @rule("TTP398", "of-tests", Severity.WARNING, Input.TEST)
