@@ -356,7 +356,7 @@ def budget_bytes(report: Report) -> int | None:
 
 
 def l1_of_operations(report: Report) -> list[tuple[Operation, int]]:
-    """Return what tensors and circular buffers take of a core's L1, by operation that ran."""
+    """Return the bytes in L1 of a core, by operation that ran."""
     return [
         (each, each.bytes_per_bank.get(BufferType.L1, 0) + (each.cb_bytes_per_core or 0))
         for each in report.operations

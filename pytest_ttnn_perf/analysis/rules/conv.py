@@ -182,7 +182,7 @@ class ActBlock(NamedTuple):
 
 
 def block_rows(op: Op) -> tuple[int | None, int | None]:
-    """Return the rows of a block and of a core; None if unknown."""
+    """Return the rows of a block and of a core, if known."""
     keys = ("act_block_h_ntiles", "per_core_out_matrix_height_ntile")
     rows, most = (None if (tiles := whole(op.attributes, key)) is None else tiles * TILE_ROWS
                   for key in keys)  # fmt: skip
@@ -450,7 +450,7 @@ def _settings_to_try(op: Op) -> str:
 
 
 def _suited_sharding(op: Op) -> str | None:
-    """Return the sharding that goes with the shape of the output; None if unknown."""
+    """Return the sharding that goes with the output; None if unknown."""
     shape = op.signature.outputs[0].shape if op.signature.outputs else ()
     if not shape or not prod(shape):
         return None
