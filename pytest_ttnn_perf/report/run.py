@@ -200,8 +200,6 @@ class RunReport:
         self.gate = gate
         record = gate.settings.json or gate.journal.file.with_suffix(".json")
         self._rerun = replace(rerun, record=os.path.relpath(record, gate.context.cwd))
-        #: The test that was asked about last: two reports of a test have the same properties.
-        self._properties: tuple[JudgedTest | None, list[tuple[str, str]]] = (None, [])
 
     @property
     def rerun(self) -> Rerun:
@@ -219,9 +217,7 @@ class RunReport:
         judged = self.gate.judged(test)
         if judged is None or not self.gate.settings.junit_properties:
             return []
-        if self._properties[0] is not judged:
-            self._properties = judged, property_pairs(judged, self.gate.context.hardware)
-        return self._properties[1]
+        return property_pairs(judged, self.gate.context.hardware)
 
     def finish(self, *, complete: bool) -> RunResult:
         gate, settings = self.gate, self.gate.settings
