@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from math import ceil, log
 from threading import Lock
-from time import perf_counter_ns
+from time import perf_counter_ns, process_time_ns, thread_time_ns
 from typing import IO, TYPE_CHECKING, Any, Final, TextIO
 
 from msgspec import Struct
@@ -98,6 +99,55 @@ class Timings:
         self.calls_per_sample = 1
 
 
+#: How long the thread that reads it has run and has waited for a processor, in nanoseconds.
+_SCHEDULER: Final = "/proc/thread-self/schedstat"
+
+
+class Stopwatch(AbstractContextManager["Stopwatch"]):
+    """Elapsed time without the waits of this thread for a processor.
+
+    While it waits, others have the processors: that is no property of the test. What the other
+    threads of this process computed meanwhile counts, because too many threads are one. So does
+    all of a test with a ``sync``: it may poll a device, which goes on while the thread waits.
+    Where the system does not count the waits, the time is that of the clock.
+    """
+
+    def __init__(self, sync: Callable[[], object] | None, clock: Callable[[], float]) -> None:
+        self._file = -1
+        self._others_ns = self._begin_ns = self._waited_ns = 0
+        alone = sync is None and clock is perf_counter_ns
+        if alone:
+            with suppress(OSError):
+                self._file = os.open(_SCHEDULER, os.O_RDONLY)
+
+    def __exit__(self, *_: object) -> bool | None:
+        if self._file >= 0:
+            os.close(self._file)
+        return None
+
+    def prepare(self) -> None:
+        """Note the waits before a section; its clock is read afterwards."""
+        if self._file >= 0:
+            # First: asked for processor time, the kernel gives the processor to whoever is next.
+            self._others_ns = process_time_ns() - thread_time_ns()
+            self._begin_ns, self._waited_ns = perf_counter_ns(), self._read_waited_ns()
+
+    def active(self, elapsed_ns: float) -> float:
+        """Return what was timed since, without the waits.
+
+        A wait between the section and a reading is not subtracted from it: the time around both
+        readings is longer by that wait as well.
+        """
+        if self._file < 0:
+            return elapsed_ns
+        waited_ns, around_ns = self._read_waited_ns() - self._waited_ns, perf_counter_ns()
+        waited_ns -= process_time_ns() - thread_time_ns() - self._others_ns
+        return min(elapsed_ns, around_ns - self._begin_ns - waited_ns)
+
+    def _read_waited_ns(self) -> int:
+        return int(os.pread(self._file, 64, 0).split()[1])
+
+
 def warm_up(workload: Workload, timings: Timings, *, count: int) -> None:
     _time_calls(workload, timings.warmup_ns, count=count)
 
@@ -144,42 +194,48 @@ def _time_calls(workload: Workload, into: list[float], *, count: int) -> Any:
     call, clock = workload.ready(), workload.clock
     keep = into.append
     result: Any = None
-    for _ in range(count):
-        # Freed here, untimed: otherwise two results, often the largest tensors of a model, would
-        # be alive at once and the older one's release would be timed.
-        result = None
-        start = clock()
-        result = call()
-        stop = clock()
-        keep(stop - start)
+    with Stopwatch(workload.sync, clock) as watch:
+        for _ in range(count):
+            # Freed here, untimed: otherwise two results, often the largest tensors of a model,
+            # would be alive at once and the older one's release would be timed.
+            result = None
+            watch.prepare()
+            start = clock()
+            result = call()
+            stop = clock()
+            keep(watch.active(stop - start))
     return result
 
 
 def _time_blocks(workload: Workload, into: list[float], *, count: int, depth: int) -> Any:
     sync, clock = workload.sync or _nothing, workload.clock
     result: Any = None
-    for _ in range(count):
-        calls = [workload.ready() for _ in range(depth)]
-        result = None
-        sync()  # nothing of the set-up may still be running when the clock starts
-        start = clock()
-        for call in calls:
-            result = call()
-        sync()
-        stop = clock()
-        into.append((stop - start) / depth)
+    with Stopwatch(workload.sync, clock) as watch:
+        for _ in range(count):
+            calls = [workload.ready() for _ in range(depth)]
+            result = None
+            sync()  # nothing of the set-up may still be running when the clock starts
+            watch.prepare()
+            start = clock()
+            for call in calls:
+                result = call()
+            sync()
+            stop = clock()
+            into.append(watch.active(stop - start) / depth)
     return result
 
 
 def _time_loops(workload: Workload, into: list[float], *, count: int, calls: int) -> Any:
     call, clock = workload.ready(), workload.clock
     result: Any = None
-    for _ in range(count):
-        start = clock()
-        for _ in range(calls):
-            result = call()
-        stop = clock()
-        into.append((stop - start) / calls)
+    with Stopwatch(workload.sync, clock) as watch:
+        for _ in range(count):
+            watch.prepare()
+            start = clock()
+            for _ in range(calls):
+                result = call()
+            stop = clock()
+            into.append(watch.active(stop - start) / calls)
     return result
 
 
@@ -192,15 +248,17 @@ async def measure_awaited(
 
     async def time_calls(into: list[float], count: int) -> None:
         nonlocal result
-        for _ in range(count):
-            call = workload.ready()
-            result = None
-            sync()
-            start = clock()
-            result = await call()
-            sync()
-            stop = clock()
-            into.append(stop - start)
+        with Stopwatch(workload.sync, clock) as watch:
+            for _ in range(count):
+                call = workload.ready()
+                result = None
+                sync()
+                watch.prepare()
+                start = clock()
+                result = await call()
+                sync()
+                stop = clock()
+                into.append(watch.active(stop - start))
 
     await time_calls(timings.warmup_ns, warmup)
     with garbage_collection_off():
@@ -231,11 +289,14 @@ def timed_region(
     """Hand the nanoseconds of a block to ``keep``, unless it raises."""
     if sync is not None:
         sync()
-    start = clock()
-    yield
-    if sync is not None:
-        sync()
-    keep(clock() - start)
+    with Stopwatch(sync, clock) as watch:
+        watch.prepare()
+        start = clock()
+        yield
+        if sync is not None:
+            sync()
+        stop = clock()
+        keep(watch.active(stop - start))
 
 
 Turn = AbstractContextManager[object]

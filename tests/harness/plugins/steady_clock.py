@@ -6,12 +6,15 @@ own, which those who time them read. The clock of the machine would decide what 
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 _HERE = str(Path.cwd())
 _really_sleep = time.sleep
+_really_open = os.open
 _now_ns = 0
 
 
@@ -32,7 +35,15 @@ def _perf_counter_ns() -> int:
     return _now_ns
 
 
+def _open(path: Any, *arguments: Any, **keywords: Any) -> int:
+    # What a thread waits for a processor depends on the machine.
+    if str(path).endswith("/schedstat"):
+        raise FileNotFoundError(path)
+    return _really_open(path, *arguments, **keywords)
+
+
 if __name__ == "steady_clock":  # as a plugin, and not looked through for doctests
+    os.open = _open
     time.sleep = _sleep  # type: ignore[assignment]  # of numbers that are floats
     time.perf_counter_ns = _perf_counter_ns
     for _name, _module in sys.modules.items():  # those that have the other clock already
