@@ -249,6 +249,7 @@ class Edits:
                     "key": edit.key,
                     "test": edit.test,
                     "renamed_to": edit.renamed_to,
+                    "note": None,  # others read it
                     "metrics": [
                         {
                             "metric": metric.metric.name,
