@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.cli.common import add_argument, add_baselines, add_format, number_within
+from pytest_ttnn_perf.cli.common import add_argument, add_format, number_within
 from pytest_ttnn_perf.core.baseline import MAX_SESSIONS
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.observation import lies_in
@@ -156,13 +156,10 @@ def split_bad(words: Sequence[str], cwd: Path) -> tuple[str, list[str]]:
 
 
 def add_calibrate(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "ttnn-perf calibrate TESTS [--sessions N] [--write] [options]"
+    parser.usage = "ttnn-perf calibrate TESTS [--sessions N] [options]"
     add = partial(add_argument, parser)
     add("--sessions N", f"number of processes, 2 to {MAX_SESSIONS} (default: 10)",
         type=number_within(2, MAX_SESSIONS), default=10)  # fmt: skip
-    add("--write", "store the sessions as the baseline")
-    add("--reason TEXT", "why to accept results that are worse than the stored ones")
-    add_baselines(parser)
     add_format(parser)
     _pass_on(parser)
 
@@ -182,13 +179,7 @@ def run_calibrate(options: argparse.Namespace) -> Result:
         asked = Experiment(
             ("calibrate",), options.rest, sessions, Path.cwd(), settings, line.progress
         )
-        return calibrate(
-            asked,
-            write=options.write,
-            baselines=options.baselines,
-            reason=options.reason,
-            shape=options.format,
-        )
+        return calibrate(asked, shape=options.format)
 
 
 def add_journal(parser: argparse.ArgumentParser) -> None:

@@ -5,35 +5,29 @@ from __future__ import annotations
 import os
 import time
 from functools import partial
-from math import hypot, log1p
-from pathlib import Path
+from math import hypot, log, log1p, sqrt
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.assignment import PassKind
-from pytest_ttnn_perf.core.baseline import Acceptance, TestBaseline
-from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.files import check_writable
-from pytest_ttnn_perf.core.metric import Source, median
-from pytest_ttnn_perf.core.observation import Outcome
+from pytest_ttnn_perf.core.metric import Source
 from pytest_ttnn_perf.core.text import counted
-from pytest_ttnn_perf.experiments.paired import Seeing, fraction, noise_of
+from pytest_ttnn_perf.experiments.paired import beyond, fraction
 from pytest_ttnn_perf.experiments.rounds import (
     Session,
     Sessions,
     baselines_of,
     time_left,
 )
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
-from pytest_ttnn_perf.gate.ratios import band_of, centre_of
-from pytest_ttnn_perf.gate.record import environment_of
-from pytest_ttnn_perf.gate.store import BaselineStore
-from pytest_ttnn_perf.machine.environment import host_hardware, on_this_host
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
+from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, band_of, centre_of
 from pytest_ttnn_perf.plugin.preflight import lease
 from pytest_ttnn_perf.plugin.workers import Pass
-from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.tables import (
     DROPPED,
     METRIC,
@@ -50,11 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.core.baseline import MetricBaseline
-    from pytest_ttnn_perf.core.hardware import Hardware
-    from pytest_ttnn_perf.core.observation import Limits, Observation
-    from pytest_ttnn_perf.core.settings import Settings
+    from pytest_ttnn_perf.core.observation import Limits
     from pytest_ttnn_perf.experiments.rounds import Experiment
-    from pytest_ttnn_perf.plugin.wire import Message
     from pytest_ttnn_perf.plugin.workers import Workers
     from pytest_ttnn_perf.report.tables import Block
 
@@ -86,18 +77,17 @@ class MetricNoise(Struct, frozen=True):
 def run_sessions(
     workers: Workers,
     sessions: int,
-    begin: Callable[[Message], None],
     progress: Callable[[int, int, int | None], None],
 ) -> Sessions:
     """Measure the tests that ``workers`` collect, ``sessions`` times.
 
-    ``begin`` is called once, before the first test runs. Ctrl-C, or a session that cannot be run
-    after others could, ends it early and keeps what there is.
+    Ctrl-C, or a session that cannot be run after others could, ends it early and keeps what there
+    is.
     """
     found = Sessions(sessions)
     try:
         for number in range(1, sessions + 1):
-            session = Session(found, number, partial(progress, number), begin)
+            session = Session(found, number, partial(progress, number))
             # The first session finds out which tests are measured; the others, and those that
             # have failed, cost time only.
             tests = tuple(found.good()) if number > 1 else None
@@ -114,7 +104,7 @@ def run_sessions(
     return found
 
 
-def calibrate_metrics(sessions: Sessions, *, confirm: int) -> Iterator[MetricNoise]:
+def calibrate_metrics(sessions: Sessions, confirm: int) -> Iterator[MetricNoise]:
     for test, seen in sessions.good().items():
         for name, baseline in baselines_of(seen).items():
             if baseline.metric.compared_by_ratio:
@@ -125,32 +115,38 @@ def calibrate_metrics(sessions: Sessions, *, confirm: int) -> Iterator[MetricNoi
 def _noise_of(
     test: str, baseline: MetricBaseline, limits: Limits, *, measurements: int
 ) -> MetricNoise:
-    policy, noise = DEFAULT_POLICY, noise_of(baseline)
-    band = band_of(baseline, limits, policy=policy)
+    policy, sessions = DEFAULT_POLICY, baseline.current
+    band, count = band_of(baseline, limits, policy=policy), len(sessions)
+    logs = [log(session.median) for session in sessions]
+    deviations = hypot(*(value - sum(logs) / count for value in logs))
+    between = deviations / sqrt(count - 1) if count > 1 else None
     # Of one run the gate takes the prior, but runs differ no less than its processes do.
-    reach = max(band.noise, policy.deviations * (noise.between_sd or 0.0))
+    reach = max(band.noise, policy.deviations * (between or 0.0))
     most = log1p(max(policy.too_noisy, limits.tolerance or 0.0))
     found = MetricNoise(
         test,
         baseline,
         centre_of(baseline),
-        noise.within_sd,
-        noise.between_sd,
+        MAD_TO_SIGMA * sum(session.mad / session.median for session in sessions) / count,
+        between,
         fraction(band.limit),
         hides=fraction(reach) if reach > most else None,
     )
-    if noise.between_sd is None or noise.centre_sd is None:
+    if between is None:
         return found
     # An hour shows nothing of how nights differ: as the gate does, take the prior. The baseline is
     # of one such night, and the run to judge of another.
     on_wall = baseline.metric.source is Source.WALL
     night = policy.prior_wall if on_wall else policy.prior_device
-    centre_sd = hypot(noise.centre_sd, night)
-    seeing = Seeing(band.limit, noise.between_sd, night, centre_sd, measurements)
-    caught = fraction(seeing.smallest_caught())
-    return replace(found, false_alarms=seeing.alarm_rate(), caught=caught)
+    centre = MEDIAN_ERROR * between / sqrt(count)
+    # The mean of all measurements decides. What is new in each process averages out in it.
+    sd = hypot(between / sqrt(measurements), centre, night, night)
+    caught = fraction(band.limit + NormalDist().inv_cdf(_CAUGHT) * sd)
+    return replace(found, false_alarms=beyond(band.limit, sd), caught=caught)
 
 
+#: The share of runs that catch what is called caught.
+_CAUGHT: Final = 0.8
 #: A rate below this is told as below it: nobody could check a smaller one.
 _LEAST_RATE: Final = 0.0001
 
@@ -203,36 +199,11 @@ _COLUMNS: Final[Columns[MetricNoise]] = Columns(
 _ENOUGH: Final = 10
 
 
-def calibrate(
-    asked: Experiment,
-    *,
-    write: bool = False,
-    baselines: Path | None = None,
-    reason: str | None = None,
-    shape: str,
-) -> Result:
-    """Run A/A sessions, and lay out the noise of the tests.
-
-    ``baselines`` is None for where the tests' own pytest has them. ``reason`` accepts what is worse
-    than the baseline that it replaces.
-    """
+def calibrate(asked: Experiment, *, shape: str) -> Result:
+    """Run A/A sessions, and lay out the noise of the tests."""
     settings, wanted = asked.settings, asked.rounds
     check_writable(settings.artifacts)
     workers = asked.workers(asked.cwd, lambda: asked.argv)
-
-    def own_settings(collected: Message | None) -> Settings:
-        """Return the settings as workers know them, with pytest's root."""
-        confirm = collected and collected["confirm"]
-        folder = baselines or Path((collected and collected["baselines"]) or settings.baselines)
-        confirm = settings.confirm if confirm is None else confirm
-        return replace(settings, baselines=folder, confirm=confirm)
-
-    def begin(collected: Message) -> None:
-        if write:  # find out before any test runs whether its sessions could be stored
-            folder = own_settings(collected).baselines
-            check_writable(folder)
-            BaselineStore(folder).preload(collected["tests"])
-
     start_s = time.monotonic()
 
     def report(number: int, done: int, of: int | None) -> None:
@@ -242,26 +213,21 @@ def calibrate(
         asked.progress(f"session {number} of {wanted}{tests}{left}", done == of)
 
     with lease(settings, os.environ, asked.print_line):
-        found = run_sessions(workers, wanted, begin, report)
+        found = run_sessions(workers, wanted, report)
     if not (found.measured or found.troubles or found.stopped):
         raise UsageError(
             "no test was measured: mark tests with @pytest.mark.ttnn_perf, or name others"
         )
-    settings = own_settings(found.collected)
-    rows = list(calibrate_metrics(found, confirm=settings.confirm))
-    too_noisy = {row.test: row.why_too_noisy for row in reversed(rows) if row.hides is not None}
-    remarks, written = list(_remarks(found, too_noisy)), True
-    if write:
-        run = workers.folder.name
-        lines, written = _write_baselines(found, too_noisy, settings, asked.cwd, reason, run=run)
-        remarks += lines
-    listing = calibration_listing(rows, found.troubles, remarks=remarks)
-    failed = bool(found.troubles or found.stopped) or not written
-    return Result(listing.text(shape), failed=failed)
+    # As workers know it, with pytest's options.
+    given = found.collected["confirm"] if found.collected else None
+    rows = list(calibrate_metrics(found, settings.confirm if given is None else given))
+    listing = calibration_listing(rows, found.troubles, remarks=[*_remarks(found, rows)])
+    return Result(listing.text(shape), failed=bool(found.troubles or found.stopped))
 
 
-def _remarks(found: Sessions, too_noisy: Mapping[str, str]) -> Iterator[str]:
+def _remarks(found: Sessions, rows: Sequence[MetricNoise]) -> Iterator[str]:
     good = found.good()
+    too_noisy = {row.test: row.why_too_noisy for row in reversed(rows) if row.hides is not None}
     tests = counted(len(good), "test")
     if found.stopped is None:
         yield f"{tests}, {counted(found.completed, 'session')} each"
@@ -277,70 +243,3 @@ def _remarks(found: Sessions, too_noisy: Mapping[str, str]) -> Iterator[str]:
             yield f"no gate would pass {test}: {too_noisy[test]}"
         if not baselines_of(seen):
             yield f"nothing to calibrate in {test}: what it records is not gated"
-
-
-def _write_baselines(
-    found: Sessions,
-    too_noisy: Mapping[str, str],
-    settings: Settings,
-    cwd: Path,
-    reason: str | None,
-    *,
-    run: str,
-) -> tuple[list[str], bool]:
-    environment = environment_of(cwd)
-    store = BaselineStore(settings.baselines)
-    here = on_this_host(host_hardware(), settings.key, os.environ)
-    changes: dict[Hardware, dict[str, Callable[[TestBaseline | None], TestBaseline]]] = {}
-    refused = []
-    for test, seen in found.good().items():
-        metrics = baselines_of(seen, run)
-        if seen[0].node_id is not None:
-            store.node_ids[seen[0].test] = seen[0].node_id
-        if test in too_noisy:
-            remedy = "quiet the machine, or take more samples"
-            refused.append(f"not written {test}: {too_noisy[test]}; {remedy}")
-            continue
-        hardware = seen[0].hardware or here
-        worse = None if reason else _what_is_worse(seen, store.find(hardware, seen[0].test))
-        if worse is not None:
-            refused.append(f'not written {test}: {worse}; accept it with --reason "why"')
-            continue
-        accepted = Acceptance(
-            at=str(environment.started_at),
-            commit=environment.commit and environment.commit[:12],
-            reason=reason or f"calibrated with {counted(len(seen), 'session')}",
-            ttnn=environment.ttnn,
-            environment=environment.lasting,
-        )
-        if metrics:
-            baseline = TestBaseline(accepted, metrics, seen[0].setting, op_table=seen[-1].ops)
-            changes.setdefault(hardware, {})[seen[0].test] = partial(_replace, baseline)
-    if not changes:
-        return [*refused, "nothing was written"], False
-    try:
-        files = store.amend_keys(changes)
-    except TtnnPerfError as error:  # the table is worth hours all the same
-        return [*refused, f"not written: {error}"], False
-    wrote = [f"wrote {os.path.relpath(file, cwd)}" for file in files]
-    return [*refused, *wrote], not refused
-
-
-def _what_is_worse(seen: Sequence[Observation], stored: TestBaseline | None) -> str | None:
-    if stored is None:
-        return None
-    metrics = {
-        name: replace(
-            observed, samples=tuple(median(session.metrics[name].samples) for session in seen)
-        )
-        if observed.metric.compared_by_ratio and all(name in session.metrics for session in seen)
-        else observed
-        for name, observed in seen[-1].metrics.items()
-    }
-    verdicts = judge_test(replace(seen[-1], metrics=metrics), stored)
-    worse = (sentence(v) for v in verdicts if v.outcome is Outcome.REGRESSED)
-    return next(worse, None)
-
-
-def _replace(baseline: TestBaseline, _: TestBaseline | None) -> TestBaseline:
-    return baseline

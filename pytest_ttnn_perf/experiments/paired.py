@@ -1,4 +1,4 @@
-"""Statistics of rounds, and of how often a gate is wrong.
+"""Statistics of rounds.
 
 Two versions are measured in turns, in random order. Each round gives one ratio, and what drifts is
 in both of its halves. Rounds are judged at looks: after the fourth, and after every later one. A
@@ -26,7 +26,6 @@ from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, mad, t_quan
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_ttnn_perf.core.baseline import MetricBaseline
     from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.experiments.compare_runs import Difference
 
@@ -107,9 +106,9 @@ def _levels_of_looks(level: float, first: int, rounds: int) -> tuple[float, ...]
         low, high = 0.0, 10 * sqrt(degrees)
         for _ in range(40):  # until a bound is as exact as the grid makes it
             bound = (low + high) / 2
-            crossed = sum(part * _beyond(bound - place, sqrt(steps)) for place, part in mass)
+            crossed = sum(part * beyond(bound - place, sqrt(steps)) for place, part in mass)
             low, high = (bound, high) if crossed > level * share / rounds else (low, bound)
-        found.append(_beyond(bound, sqrt(degrees)))
+        found.append(beyond(bound, sqrt(degrees)))
         count = int((bound + 4 * sqrt(degrees)) / _GRID)
         below = [(bound - _GRID * n, (4 if n % 2 else 2 if n else 1) / 3) for n in range(count)]
         scale = _GRID / sqrt(2 * pi * steps)
@@ -170,8 +169,6 @@ _FALSE_ALL_CLEAR: Final = 0.05
 _EXCLUDED_FLOORS: Final = 1.5
 #: Logarithms beyond this have no exponential; as a change it means "beyond any measure".
 _LARGEST_LOG: Final = 700.0
-#: How far the furthest of two measurements lies beyond the next, in deviations; of more, less.
-_TOP_GAP: Final = 2 / sqrt(pi)
 
 
 def judge_rounds(
@@ -341,85 +338,7 @@ def fraction(change: float) -> float:
     return expm1(min(change, _LARGEST_LOG))
 
 
-class Noise(NamedTuple):
-    """Noise of a metric in a baseline's current sessions, as fractions.
-
-    ``within_sd`` is that of samples in one session, ``between_sd`` that of sessions' medians, which
-    leaves ``centre_sd`` in the baseline's centre. A single session shows nothing of the last two.
-    """
-
-    within_sd: float
-    between_sd: float | None
-    centre_sd: float | None
-    sessions: int
-
-
-def noise_of(baseline: MetricBaseline) -> Noise:
-    sessions = baseline.current
-    count = len(sessions)
-    within_sd = MAD_TO_SIGMA * sum(session.mad / session.median for session in sessions) / count
-    if count == 1:
-        return Noise(within_sd, None, None, count)
-    logs = [log(session.median) for session in sessions]
-    mean = sum(logs) / count
-    between_sd = hypot(*(value - mean for value in logs)) / sqrt(count - 1)
-    return Noise(within_sd, between_sd, MEDIAN_ERROR * between_sd / sqrt(count), count)
-
-
-class Seeing(Struct, frozen=True):
-    """The limit of a gate, and the noise of values.
-
-    ``session_sd`` is new in each process of a run, ``run_sd`` the same in all of them. A run
-    measures ``measurements`` times before it fails a test.
-    """
-
-    limit: float
-    session_sd: float
-    run_sd: float
-    centre_sd: float
-    measurements: int
-    policy: Policy = DEFAULT_POLICY
-
-    def alarm_rate(self) -> float:
-        """Return the probability that an unchanged test fails, or a little more.
-
-        The mean of all measurements must be beyond the limit. That no single one may be far below
-        it, nor the first alone far above, makes false alarms rarer still, and is left out.
-        """
-        return _beyond(self.limit, hypot(self.session_sd / sqrt(self.measurements), self._shared))
-
-    def catch_rate(self, change: float) -> float:
-        """Return the least probability that a test slower by ``change`` fails.
-
-        All conditions are taken to be met independently of each other. They go together, the more
-        so the more a run's measurements share: then more is caught than this says.
-        """
-        count, one_sd = self.measurements, hypot(self.session_sd, self._shared)
-        if count == 1:
-            return _beyond(self.limit - change, one_sd)
-        # A first that lies furthest out counts as the next one does: the mean is lower for that,
-        # and varies as if there were half a measurement less.
-        lower = _TOP_GAP * self.session_sd / count**2
-        mean_sd = hypot(self.session_sd / sqrt(count - 0.5), self._shared)
-        rate = _beyond(self.limit - change + lower, mean_sd)
-        rate *= _beyond(self.policy.screen * self.limit - change, one_sd)
-        rate *= _beyond(self.policy.agree * self.limit - change, one_sd) ** (count - 1)
-        return rate
-
-    def smallest_caught(self, power: float = 0.8) -> float:
-        """Return the smallest change that is caught with probability ``power``."""
-        low, high = 0.0, self.limit + 20 * (self.session_sd + self._shared)
-        for _ in range(60):  # until the bracket is narrower than any limit's digits
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.catch_rate(middle) < power else (low, middle)
-        return high
-
-    @property
-    def _shared(self) -> float:
-        return hypot(self.run_sd, self.centre_sd)
-
-
-def _beyond(gap: float, sd: float) -> float:
+def beyond(gap: float, sd: float) -> float:
     """Return the probability that normal noise exceeds ``gap``."""
     if sd == 0:
         return 1.0 if gap < 0 else 0.0

@@ -115,8 +115,7 @@ class Session:
     """One session, or one side of a round, and its workers' messages.
 
     ``begin`` is called in the first session, before a test runs. ``complete`` adds to an
-    observation what is known from elsewhere. What is compared exactly must be as in the first
-    session, unless ``is_round``.
+    observation what is known from elsewhere.
     """
 
     def __init__(
@@ -226,8 +225,6 @@ class Session:
                 return
             seen = self.found.measured.setdefault(test, [])
             trouble = trouble or _flaw(observation)
-            if not self.is_round:
-                trouble = trouble or _difference(observation, seen)
             seen.append(observation)
         if trouble is not None and test in self.found.measured:
             self._trouble(test, trouble)
@@ -254,21 +251,6 @@ def _flaw(observation: Observation) -> str | None:
     return None
 
 
-def _difference(observation: Observation, seen: list[Observation]) -> str | None:
-    """Return what differs from the first session and must not.
-
-    What is compared exactly would fail against itself, and another configuration is another test.
-    """
-    if not seen:
-        return None
-    first = TestBaseline(Acceptance(""), baselines_of(seen[:1]), seen[0].setting)
-    for verdict in judge_test(observation, first):
-        by_ratio = verdict.metric.compared_by_ratio and verdict.change is not None
-        if not by_ratio and verdict.outcome is not Outcome.WITHIN:
-            return f"not as in session 1: {sentence(verdict)}"
-    return None
-
-
 def _last_line(report: dict[str, object]) -> str:
     representation = report.get("longrepr")
     if isinstance(representation, dict):
@@ -279,13 +261,13 @@ def _last_line(report: dict[str, object]) -> str:
     return lines[-1].removeprefix("E  ").strip()  # pytest's mark of an error's own lines
 
 
-def baselines_of(seen: list[Observation], run: str = "") -> dict[str, MetricBaseline]:
+def baselines_of(seen: list[Observation]) -> dict[str, MetricBaseline]:
     """Return the baselines of gated metrics that all sessions recorded."""
     return {
         name: MetricBaseline(
             observed.metric,
             tuple(
-                session_of(observation.metrics[name], observation.metrics[name].samples, run)
+                session_of(observation.metrics[name], observation.metrics[name].samples, "")
                 for observation in seen
             ),
         )

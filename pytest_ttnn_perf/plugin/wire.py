@@ -35,13 +35,13 @@ Place = tuple[str, int | None, str]
 
 #: What each kind of message holds. Tests can write into the stream of their worker.
 _KINDS: Final[Mapping[str, Mapping[str, Any]]] = {
-    # The tests to come; without ``measured``, they are distributed. ``baselines`` and ``confirm``
-    # are what options and configuration say, ``root`` is pytest's root folder; None for untold.
+    # The tests to come; without ``measured``, they are distributed. ``confirm`` is what options and
+    # configuration say, ``root`` is pytest's root folder; None for untold.
     # ``identities`` has what tests are filed under, by id, where that is not the id; ``points``
     # those that are points of a sweep: one whose process dies cannot say so.
     "collected": {
         "tests": list[str], "measured": list[str] | None, "deselected": list[str],
-        "baselines": str | None, "confirm": int | None, "root": str | None,
+        "confirm": int | None, "root": str | None,
         "identities": dict[str, str], "points": dict[str, Any],
     },
     "started": {"test": str, "location": Place},

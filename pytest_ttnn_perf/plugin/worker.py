@@ -494,7 +494,6 @@ class SessionForwarder:
             deselected=self.deselected,
             identities=self.identities,
             points=points,
-            baselines=str(settings.baselines),
             confirm=settings.confirm,
             root=str(self.session.config.rootpath),
         )

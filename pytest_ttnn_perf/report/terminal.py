@@ -222,7 +222,7 @@ def health_lines(health: BaselineHealth) -> Iterator[Line]:
         yield Line(f"  run those that are skipped; {gone}")
     for stale in health.stale:
         yield Line(f"stale: {stale}")
-        yield Line("  measure anew with: ttnn-perf calibrate TESTS --write")
+        yield Line("  measure anew with: pytest --ttnn-perf-update=all TESTS")
 
 
 def _unknown_hardware(tests: Sequence[JudgedTest]) -> Iterator[Line]:

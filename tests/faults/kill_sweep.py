@@ -146,9 +146,6 @@ SCENES = (
           ("ttnn-perf", "baseline", "merge", "--path", FILE, "--take", "theirs")),
     Scene("update", lambda folder: _project(folder, stores=True),
           (*UPDATE, "--ttnn-perf-update=all", "--ttnn-perf-reason=why")),
-    Scene("calibrate", lambda folder: _project(folder, stores=True),
-          ("ttnn-perf", "calibrate", "--sessions", "2", "--write", "--reason", "why",
-           "test_model.py")),
 )  # fmt: skip
 
 

@@ -44,7 +44,7 @@ CODE = st.none() | NUMBERS
 KINDS: dict[str, dict[str, SearchStrategy[Any]]] = {
     "collected": {
         "tests": IDS, "measured": st.none() | IDS, "deselected": IDS,
-        "baselines": UNKNOWN, "confirm": CODE, "root": UNKNOWN,
+        "confirm": CODE, "root": UNKNOWN,
         "identities": st.dictionaries(TEXTS, TEXTS, max_size=3),
         "points": st.dictionaries(TEXTS, JSON, max_size=3),
     },
