@@ -11,7 +11,6 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, SupportsFloat, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core import wings
@@ -61,7 +60,7 @@ OBSERVED: Final = "what the run observed itself"
 _OF_CHILDREN: Final = "the reports of processes that it started"
 
 
-class Series(Struct):
+class Series:
     """A metric with its samples; if some were ``lost``, none counts.
 
     ``origin`` is the capture that it comes from, if it is not the test itself; ``capture`` names
@@ -70,10 +69,6 @@ class Series(Struct):
     marker comes first. ``observed``: it comes from a helper, and not from the test.
     """
 
-    metric: Metric
-    samples: list[float] = []
-    warmup: list[float] = []
-    gated: bool = True
     note: str | None = None
     lost: str | None = None
     origin: str | None = None
@@ -82,7 +77,12 @@ class Series(Struct):
     at_most: float | None = None
     why_ungated: str | None = None
     target: float | None = None
-    observed: bool = False
+    observed = False
+
+    def __init__(self, metric: Metric, *, gated: bool = True) -> None:
+        self.metric, self.gated = metric, gated
+        self.samples: list[float] = []
+        self.warmup: list[float] = []
 
     def tighten(self, *, at_least: float | None, at_most: float | None) -> None:
         if at_least is not None:
@@ -268,7 +268,7 @@ class SeriesTable(dict[str, Series]):
         second = 1e9 / NANOSECONDS_IN.get(timed.metric.unit, 1.0)
         metric = metric_of("samples_per_second", unit="samples/s")
         rates = [batch * second / sample if sample else math.nan for sample in timed.samples]
-        self[metric.name] = Series(metric, rates)
+        self.of(metric).samples = rates
 
 
 class Recorder:
