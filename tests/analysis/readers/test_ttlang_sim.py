@@ -98,11 +98,6 @@ def test_a_trace_that_is_none(tmp_path: Path, content: str | bytes, problem: str
         read(tmp_path, content)
 
 
-def names(*tensors: str) -> list[str]:
-    counters = SimCounters({}, tuple(SimTensor(name, {"tiles_read": 1}) for name in tensors))
-    return [found.metric.name for found in sim_metrics(counters)]
-
-
 def test_every_counter_in_all_and_of_every_tensor() -> None:
     counters = SimCounters(
         {"kernels": 12, "sim_ticks": 780, "dram_read_bytes": 4096},
@@ -123,4 +118,5 @@ def test_every_counter_in_all_and_of_every_tensor() -> None:
 
 @pytest.mark.parametrize("name", ["tensor_7", "tensor_9310", "tensor_b4f0"])
 def test_a_tensor_that_is_called_after_its_address_counts_in_all_only(name: str) -> None:
-    assert names("a", name) == ["sim_tiles_read_a"]
+    counters = SimCounters({}, tuple(SimTensor(each, {"tiles_read": 1}) for each in ("a", name)))
+    assert [found.metric.name for found in sim_metrics(counters)] == ["sim_tiles_read_a"]

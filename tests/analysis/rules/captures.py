@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 from functools import cache
 
-from msgspec.structs import replace
-
 from pytest_ttnn_perf.analysis.ops.regions import region_table, regions_of
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
@@ -27,13 +25,6 @@ REPORTS = [
 def ops_of(name: str) -> Subject:
     """Return a capture."""
     return Subject(ops=read_ops_csv(corpus(f"ops_perf/{name}")))
-
-
-def without_chip(name: str) -> Subject:
-    """Return a capture that does not tell its architecture."""
-    ops = ops_of(name).ops
-    assert ops is not None
-    return Subject(ops=replace(ops, arch=None))
 
 
 @cache

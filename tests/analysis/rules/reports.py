@@ -9,11 +9,6 @@ from pytest_ttnn_perf.analysis.readers.report_db import Edge, Operation, Report,
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "COPY", "NO_DATA_PARALLELISM", "Operation", "Report", "TensorRecord",
-    "linear", "placed", "record", "report",
-]  # fmt: skip
-
 
 def record(
     number: int,
@@ -42,9 +37,8 @@ def report(
     )
 
 
-NO_DATA_PARALLELISM = (
-    "no data parallelism: neither the fact data_parallel nor an input that is sharded on its batch"
-)
+__all__ = ["COPY", "Operation", "Report", "linear", "placed", "record", "report"]
+
 COPY = "PlacementReplicate()"
 
 
