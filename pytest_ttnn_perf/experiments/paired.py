@@ -72,7 +72,8 @@ class Plan(NamedTuple):
         """Return for each round whether the version before is measured first.
 
         Half of every ten rounds have either order, in a random arrangement: any pattern that the
-        machine repeats would coincide with a regular one. The first three have both orders.
+        machine repeats would coincide with a regular one. The first three have both orders, and the
+        first of all is the version after: its settings and its tests are those of both sides.
         """
         chance, orders = random.Random(self.seed), list[bool]()
         while len(orders) < self.rounds:
@@ -80,7 +81,7 @@ class Plan(NamedTuple):
             while len(set(block[:MIN_ROUNDS])) == 1:
                 chance.shuffle(block)
             orders += block
-        return orders[: self.rounds]
+        return [each is not orders[0] for each in orders[: self.rounds]]
 
     def levels(self, level: float, done: int) -> tuple[float, ...]:
         """Return one-sided levels of looks up to ``done``, together ``level`` at most."""

@@ -111,6 +111,7 @@ def test_orders_are_random_and_balanced_and_those_of_the_seed(rounds: int, seed:
     assert orders == Plan(rounds, seed).orders()
     assert len(orders) == rounds
     assert set(orders[:3]) == {True, False}
+    assert orders[0] is False, "the version after says what is measured, and how"
     for start in range(0, rounds - 9, 10):
         assert sum(orders[start : start + 10]) == 5
     assert len({tuple(Plan(20, each).orders()) for each in range(100)}) > 90
