@@ -114,7 +114,7 @@ class Stopwatch(AbstractContextManager["Stopwatch"]):
 
     def __init__(self, sync: Callable[[], object] | None, clock: Callable[[], float]) -> None:
         self._file = -1
-        self._others_ns = self._begin_ns = self._waited_ns = 0
+        self._ran_ns = self._process_ns = self._begin_ns = self._waited_ns = 0
         alone = sync is None and clock is perf_counter_ns
         if alone:
             with suppress(OSError):
@@ -129,20 +129,23 @@ class Stopwatch(AbstractContextManager["Stopwatch"]):
         """Note the waits before a section; its clock is read afterwards."""
         if self._file >= 0:
             # First: asked for processor time, the kernel gives the processor to whoever is next.
-            self._others_ns = process_time_ns() - thread_time_ns()
+            self._ran_ns, self._process_ns = thread_time_ns(), process_time_ns()
             self._begin_ns, self._waited_ns = perf_counter_ns(), self._read_waited_ns()
 
     def active(self, elapsed_ns: float) -> float:
         """Return what was timed since, without the waits.
 
         A wait between the section and a reading is not subtracted from it: the time around both
-        readings is longer by that wait as well.
+        readings is longer by that wait as well. What the thread ran is the least: the clock of the
+        waits is another one, and a short call beside a long wait would take no time.
         """
         if self._file < 0:
             return elapsed_ns
-        waited_ns, around_ns = self._read_waited_ns() - self._waited_ns, perf_counter_ns()
-        waited_ns -= process_time_ns() - thread_time_ns() - self._others_ns
-        return min(elapsed_ns, around_ns - self._begin_ns - waited_ns)
+        waited_ns = self._read_waited_ns() - self._waited_ns
+        around_ns = perf_counter_ns() - self._begin_ns
+        ran_ns = thread_time_ns() - self._ran_ns
+        others_ns = process_time_ns() - self._process_ns - ran_ns
+        return min(elapsed_ns, max(around_ns - waited_ns + others_ns, ran_ns))
 
     def _read_waited_ns(self) -> int:
         return int(os.pread(self._file, 64, 0).split()[1])

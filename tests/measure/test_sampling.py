@@ -123,6 +123,15 @@ def test_waits_for_a_processor_are_not_counted(
     assert samples == [counted_ns]
 
 
+def test_a_wait_by_another_clock_leaves_what_ran(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, samples = Machine(monkeypatch), list[float]()
+    with timed_region(samples.append, None, machine.clock):
+        machine.run(300)
+        machine.wait(80_000_000)
+        machine.waited_ns += 40_000
+    assert samples == [300]
+
+
 @pytest.mark.parametrize("counts_waits", [True, False], ids=["a sync", "another system"])
 def test_the_clock_counts_where_waits_say_nothing(
     monkeypatch: pytest.MonkeyPatch, *, counts_waits: bool
