@@ -133,7 +133,9 @@ class Table(Struct, frozen=True):
         if sum(padded) + _BETWEEN * (len(padded) - 1) <= style.width:
             return list(self._laid_out(dict(enumerate(padded)), style))
         if "test" in self.headings and all(row.cells for row in self.rows):
-            return self._by_file().lines(style)
+            by_file = self._by_file()
+            if len(by_file.rows) > len(self.rows):  # some names have a file to stand under
+                return by_file.lines(style)
         fits = dict(enumerate(self.fits or [Fit()] * len(self.headings)))
         below = [index for index in columns if fits[index].below]
         kept = {index: widths[index] for index in columns if index not in below}
