@@ -37,7 +37,6 @@ from pytest_ttnn_perf.measure.timing import (
     Timings,
     Workload,
     input_shapes,
-    measure_awaited,
     timed_region,
 )
 
@@ -105,7 +104,7 @@ class Observer(Recorder):
             message = f"measure takes a callable and its arguments, not a result: found {fn!r}"
             raise UsageError(message)
         if iscoroutinefunction(fn):
-            message = f"measure does not await {fn!r}: use `await ttnn_perf.measure_async(...)`"
+            message = f"measure does not await {fn!r}: time it with ttnn_perf.region(...)"
             raise UsageError(message)
         plan = calls, rounds, depth = self._plan(warmup, iterations, pipelined)
         workload = self._workload(fn, args, kwargs, setup, sync, clock)
@@ -120,32 +119,6 @@ class Observer(Recorder):
             result, artifact = self.instruments.run(workload, timings, plan)
         self._take_measured(artifact, name)
         return result
-
-    async def measure_async(  # noqa: PLR0913 (as ``measure``)
-        self,
-        fn: Any,
-        /,
-        *args: Any,
-        name: str | None = None,
-        warmup: int | None = None,
-        iterations: int | None = None,
-        sync: Callable[[], object] | None = None,
-        setup: Callable[[], Any] | None = None,
-        clock: Callable[[], float] | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Time ``await fn(*args, **kwargs)`` in the test's event loop.
-
-        What else the loop does meanwhile is part of the time. Profilers are not asked.
-        """
-        __tracebackhide__ = True
-        if not callable(fn):
-            message = f"measure_async takes a callable and its arguments, found {fn!r}"
-            raise UsageError(message)
-        calls, rounds, _ = self._plan(warmup, iterations)
-        workload = self._workload(fn, args, kwargs, setup, sync, clock)
-        with self._timing(name, None, simulated=clock is not None) as timings:
-            return await measure_awaited(workload, timings, warmup=calls, iterations=rounds)
 
     def _workload(
         self,
