@@ -1,4 +1,4 @@
-"""Two captures, and the records of two runs, in pandas: what a notebook would do cell by cell."""
+"""A capture, and the records of two runs, in pandas: what a notebook would do cell by cell."""
 
 from __future__ import annotations
 
@@ -19,11 +19,6 @@ def main(records: str | None = None) -> None:
     # %% Which ops read from DRAM?
     from_dram = ops[ops["input_memory"].str.contains("DRAM")]
     print(f"{len(from_dram)} of {len(ops)} ops", end="\n\n")
-
-    # %% What changed?
-    change = frames.compare(CAPTURES / "before.csv", CAPTURES / "after.csv")
-    print(change[["change", "op", "delta_ns", "causes"]].to_string(), end="\n\n")
-    print(f"in all {change['delta_ns'].sum():+.0f} ns of {change['before_ns'].sum():.0f} ns")
 
     # %% How did a metric move from run to run?
     if records is not None:

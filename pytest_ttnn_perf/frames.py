@@ -12,9 +12,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_ttnn_perf.analysis.ops.align import ChangeKind
 from pytest_ttnn_perf.analysis.ops.regions import why_invalid
-from pytest_ttnn_perf.analysis.readers.compare import compare_captures
 from pytest_ttnn_perf.analysis.readers.detect import op_table_of, read_run
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.metric import Better, Kind, Source
@@ -28,18 +26,15 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from pytest_ttnn_perf.analysis.ops.align import Attribution
     from pytest_ttnn_perf.core.observation import MetricObservation, Run, Verdict
     from pytest_ttnn_perf.core.ops import Signature, Tensor
 
     File = str | os.PathLike[str]
 
 
-__all__ = ["InputError", "UsageError", "compare", "ops", "runs"]
+__all__ = ["InputError", "UsageError", "ops", "runs"]
 #: Where a run leaves its records, unless it is told otherwise.
 RUNS: Final = ".ttnn_perf/runs"
-#: What ``compare`` calls the row of everything that no part explains.
-UNEXPLAINED: Final = "unexplained"
 _TIME: Final = "datetime64[ns, UTC]"
 #: The columns of each frame, in order, with their types: one of pandas', or the values that a
 #: categorical may have.
@@ -65,11 +60,6 @@ COLUMNS: Final[Mapping[str, Mapping[str, str | type[Enum]]]] = {
         "complete": "bool", "key": "string", "test": "string", "metric": "string",
         **_DEFINITION, "value": "float64", "n": "Int64", "gated": "bool", "outcome": Outcome,
         "baseline": "float64", "change": "float64", "limit": "float64",
-    },
-    "compare": {
-        "change": "category", "op": "string", "shape": "string", "operands": "string",
-        "count": "Int64", "moved": "Int64", "before_ns": "float64", "after_ns": "float64",
-        "delta_ns": "float64", "causes": "string", "region": "string",
     },
 }  # fmt: skip
 
@@ -115,40 +105,6 @@ def runs(*records: File) -> pd.DataFrame:
         InputError: a file is missing, or is no run record.
     """
     return _of_rows("runs", (row for run in _read(records) for row in _run_rows(run)))
-
-
-def compare(
-    before: File, after: File, *, start: str | None = None, end: str | None = None
-) -> pd.DataFrame:
-    """Ops behind the change between two captures.
-
-    The last row of each region is what no group explains, so that ``before_ns``, ``after_ns`` and
-    ``delta_ns`` add up to the times of a step of it.
-
-    Raises:
-        InputError: a file holds no op table, is damaged, or has an incomplete trace.
-        UsageError: they hold different times, or do not have the window.
-    """
-    found = compare_captures(_path(before), _path(after), start=start, end=end)
-    frame = _of_rows("compare", (row for each in found.regions for row in _change_rows(each)))
-    changes = [*(kind.value for kind in ChangeKind), UNEXPLAINED]
-    frame["change"] = frame["change"].cat.set_categories(changes)
-    first = found.regions[0]
-    frame.attrs = {"devices": first.devices, "replayed": first.replayed}
-    return frame
-
-
-def _change_rows(whole: Attribution) -> Iterator[tuple[object, ...]]:
-    region = whole.region or ""
-    for part in whole.parts:
-        operands = (part.op, part.shape, part.signature, part.count, part.moved)
-        times = (part.before_ns, part.before_ns + part.delta_ns, part.delta_ns)
-        causes = "; ".join(map(str, part.causes))
-        yield (part.change.value, *operands, *times, causes, region)
-    if whole.parts or whole.before_ns or whole.after_ns:
-        left_ns = whole.before_ns - sum(part.before_ns for part in whole.parts)
-        times = (left_ns, left_ns + whole.unexplained_ns, whole.unexplained_ns)
-        yield (UNEXPLAINED, None, None, None, None, None, *times, "", region)
 
 
 def _path(file: object) -> Path:

@@ -251,7 +251,7 @@ def run_rename(options: argparse.Namespace) -> Result:
             stored = store.find(hardware, old)
             assert stored is not None, f"{old} was found, and is not there"
             table = store.ops_of(hardware, old)
-            moved = replace(stored.renamed_from(hardware.key, old), ops=None, op_table=table)
+            moved = replace(stored, ops=None, op_table=table)
             put = partial(_put, moved, f"{new} has a baseline of its own on {hardware.key}")
             edits.after.setdefault(hardware, {})[old] = None
             edits.after[hardware][new] = put(store.find(hardware, new))
@@ -273,7 +273,7 @@ def _put(moved: TestBaseline, refusal: str, taken: TestBaseline | None) -> TestB
 
 
 def _content(test: TestBaseline) -> TestBaseline:
-    return replace(test, ops=None, op_table=None, formerly=())
+    return replace(test, ops=None, op_table=None)
 
 
 def _leave(stored: TestBaseline, test: str, now: TestBaseline | None) -> None:

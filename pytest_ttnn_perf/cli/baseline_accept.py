@@ -476,21 +476,20 @@ _Runs = list[tuple["RecordedRun", RecordedTest]]
 
 
 def _runs_by_test(history: RunHistory, policies: Policies) -> dict[tuple[Hardware, str], _Runs]:
-    """Group whole runs by hardware and today's name of the test."""
+    """Group whole runs by hardware and test."""
     found: dict[tuple[Hardware, str], _Runs] = {}
     for run in history.runs:
         try:
             record = run.source.read()
         except TtnnPerfError:  # its numbers are known, and what they are made of is gone
             record = None
-        tests = {(r.key, r.test): r.recorded_as or r.test for r in run.readings}
-        for (key, test), recorded_as in tests.items():
+        for key, test in dict.fromkeys((r.key, r.test) for r in run.readings):
             hardware = Hardware.from_key(key)
             if hardware is None:
                 continue
             runs = found.setdefault((hardware, test), [])
             # What a database stores of an id may not be what its record has.
-            judged = record.tests.get(recorded_as) if record else None
+            judged = record.tests.get(test) if record else None
             whole = record is not None and record.complete and not record.shift
             if whole and judged is not None and _is_whole(judged.observation):
                 renamed = replace(judged.observation, test=test, hardware=hardware)

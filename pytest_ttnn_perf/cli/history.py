@@ -56,11 +56,9 @@ from pytest_ttnn_perf.history.runs import (
     RunHistory,
     RunSelection,
     chosen,
-    follow,
     overview_listing,
     read_history,
     record_files,
-    renamed_tests,
     runs_listing,
     seconds_of,
     series_of,
@@ -81,7 +79,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.settings import DatabaseUrl, Settings
     from pytest_ttnn_perf.gate.store import StoredFile
     from pytest_ttnn_perf.history.database import Database
-    from pytest_ttnn_perf.history.runs import Renamed
 
 #: More runs than anybody has.
 _MOST_RUNS = 1_000_000
@@ -163,23 +160,14 @@ def run_trends(options: argparse.Namespace) -> Result:
 
 
 def wanted_history(options: argparse.Namespace) -> RunHistory:
-    """Read the runs that options name, by today's names of tests."""
+    """Read the runs that options name."""
     wanted = RunSelection(options.branch, all_branches=options.all_branches, dirty=options.dirty)
-    renamed: Renamed = {}
-    notes: tuple[str, ...] = ()
-    try:
-        renamed = renamed_tests(_stored(project_settings().baselines))
-    except InputError as error:
-        notes = (f"tests that were renamed are not followed: {error}",)
     url = None if options.runs else _database_url(options)
     if url is not None:
         from pytest_ttnn_perf.history.database import Database, read_runs
 
-        history = read_runs(Database(url), Path.cwd(), wanted, last=options.last)
-    else:
-        history = _read_files(options, wanted)
-    runs = follow(history.runs, renamed)
-    return replace(history, runs=runs, notes=(*history.notes, *notes))
+        return read_runs(Database(url), Path.cwd(), wanted, last=options.last)
+    return _read_files(options, wanted)
 
 
 def _stored(baselines: Path) -> Sequence[StoredFile]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 from urllib.parse import unquote
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import (
     LARGEST,
@@ -137,20 +136,11 @@ class Acceptance(Struct, frozen=True):
     environment: Omit[Mapping[str, Scalar]] = {}
 
 
-def _read_former(value: Value) -> tuple[tuple[str, str], ...]:
-    return tuple((f.field("key").string(), f.field("test").string()) for f in value.array())
-
-
-def _former_names(formerly: tuple[tuple[str, str], ...]) -> list[dict[str, str]]:
-    return [{"key": key, "test": test} for key, test in formerly]
-
-
 class TestBaseline(Struct, frozen=True):
     """The stored numbers of one test.
 
     ``ops`` is the place of its op table, relative to the key's folder; ``op_table`` that table
-    itself, of a baseline that is yet to be written. ``formerly`` are the keys and names that it was
-    filed under, the oldest first: runs of that time are found by them.
+    itself, of a baseline that is yet to be written.
     """
 
     __test__ = False  # a record, not something for pytest to collect
@@ -160,14 +150,6 @@ class TestBaseline(Struct, frozen=True):
     configuration: Mapping[str, Scalar] = {}
     ops: Annotated[str | None, Coding(_read_place)] = None
     op_table: Annotated[OpGroups | None, Coding(lambda _: None, str)] = None
-    formerly: Annotated[
-        tuple[tuple[str, str], ...], Mark.OMIT, Coding(_read_former, _former_names)
-    ] = ()
-
-    def renamed_from(self, key: str, test: str) -> TestBaseline:
-        before = (key, test)
-        kept = (former for former in self.formerly if former != before)
-        return replace(self, formerly=(*kept, before))
 
 
 class BaselineFile(Struct, frozen=True):
@@ -204,8 +186,6 @@ def _file_lines(file: BaselineFile) -> Iterator[str]:
 def _test_lines(test: TestBaseline) -> Iterator[str]:
     yield f'      "accepted": {_inline(encode(test.accepted))},'
     yield f'      "configuration": {_inline(dict(test.configuration))},'
-    if test.formerly:
-        yield f'      "formerly": {json.dumps(_former_names(test.formerly))},'
     metrics = {name: _metric_lines(metric) for name, metric in test.metrics.items()}
     lines = list(_members("metrics", metrics, indent=6))
     if test.ops is None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from datetime import datetime, timezone
 from functools import cache
-from itertools import chain, pairwise
+from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from msgspec import Struct
@@ -37,54 +35,36 @@ from pytest_ttnn_perf.report.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_ttnn_perf.core.hardware import Environment, Scalar
     from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.core.observation import JudgedTest, Run, Verdict
-    from pytest_ttnn_perf.gate.store import StoredFile
     from pytest_ttnn_perf.history.database import StoredRecord
     from pytest_ttnn_perf.report.tables import Block
 
     Setting = tuple[tuple[str, Scalar], ...]
 
 
-def in_order(
-    runs: Iterable[RecordedRun], lineage: Lineage | None = None
-) -> tuple[list[RecordedRun], int]:
-    """Order runs by commit; count those placed by host clocks alone.
+def in_order(runs: Iterable[RecordedRun], lineage: Lineage | None = None) -> list[RecordedRun]:
+    """Order runs by commit.
 
-    Commits that git knows are in its order. Others are placed among them by when they were made, as
-    records say; else by the clocks of hosts. Runs of one commit are in the order in which they
-    started.
+    Commits that git knows are in its order. Others are placed among them by when their first run
+    started. Runs of one commit are in the order in which they started.
     """
     commits: dict[str, list[RecordedRun]] = defaultdict(list)
     for number, run in enumerate(sorted(runs, key=lambda r: (r.at, r.id or "", r.source.name))):
         name = lineage.full(run.commit) if lineage else run.commit
         commits[name or f"run {number}"].append(run)
-    made: dict[str, float] = {}
-    begun: dict[str, float] = {}
-    for name, own in commits.items():
-        times: list[float | None] = [lineage.times.get(name) if lineage else None]
-        times += [seconds_of(run.environment.committed_at) for run in own]
-        known: list[float] = [time_s for time_s in times if time_s is not None]
-        begun[name] = min((seconds_of(run.at) or 0.0 for run in own), default=0.0)
-        if known or own[0].place is not None:
-            made[name] = known[0] if known else begun[name]
-    # In the order of git, a clock that went back changes nothing.
-    latest = -math.inf
-    places = {name: commits[name][0].place for name in made}
-    for name in sorted(made, key=lambda name: places[name] or 0):
-        if places[name] is not None:
-            latest = made[name] = max(latest, made[name])
-    ordered = sorted(made, key=lambda name: (made[name], places[name] is None, places[name] or 0))
-    guessed = sorted(commits.keys() - made.keys(), key=begun.__getitem__)
-    for name in guessed:
+    places = {name: own[0].place for name, own in commits.items()}
+    begun = {name: seconds_of(own[0].at) or 0.0 for name, own in commits.items()}
+    known = [name for name, place in places.items() if place is not None]
+    ordered = sorted(known, key=lambda name: places[name] or 0)
+    for name in sorted((n for n in places if places[n] is None), key=begun.__getitem__):
         before = (n for n, other in enumerate(ordered, 1) if begun[other] <= begun[name])
         ordered.insert(max(before, default=0), name)
-    runs_of = [run for name in ordered for run in commits[name]]
-    return runs_of, sum(len(commits[name]) for name in guessed)
+    return [run for name in ordered for run in commits[name]]
 
 
 def seconds_of(moment: str | None) -> float | None:
@@ -101,59 +81,11 @@ def seconds_of(moment: str | None) -> float | None:
         return None
 
 
-#: The key and the id that something is filed under.
-Name = tuple[str, str]
-#: What tests were filed under before, the oldest first, by what they are now.
-Renamed = Mapping[Name, tuple[Name, ...]]
-
-
-def renamed_tests(files: Iterable[StoredFile]) -> Renamed:
-    found = {}
-    for file in files:
-        key = file.content.hardware.key
-        for name, stored in file.content.tests.items():
-            if stored.formerly and file.test_file is not None:
-                found[key, f"{file.test_file}::{name}"] = stored.formerly
-    return found
-
-
-def follow(runs: Sequence[RecordedRun], renamed: Renamed) -> tuple[RecordedRun, ...]:
-    """Give all readings of a test its current name.
-
-    A name may be that of another test by now: what has it once the test is there under a later
-    name is not the test that was renamed.
-    """
-    if not renamed:
-        return tuple(runs)
-    first: dict[Name, int] = {}
-    for number, run in enumerate(runs):
-        for reading in run.readings:
-            first.setdefault((reading.key, reading.test), number)
-    # Until which run a name stands for the test, and the name of today.
-    until = {
-        former: (min((first.get(name, len(runs)) for name in later), default=len(runs)), now)
-        for now, names in renamed.items()
-        for place, former in enumerate(names, start=1)
-        for later in [(*names[place:], now)]
-        if former != now
-    }
-
-    def readings(number: int, run: RecordedRun) -> Iterator[Reading]:
-        for reading in run.readings:
-            end, (key, test) = until.get((reading.key, reading.test), (0, ("", "")))
-            if number < end:
-                yield replace(reading, key=key, test=test, recorded_as=reading.test)
-            else:
-                yield reading
-
-    return tuple(replace(r, readings=tuple(readings(n, r))) for n, r in enumerate(runs))
-
-
 class Reading(Struct, frozen=True):
     """One value of a metric of a test in a run.
 
     Numbers of different settings are not compared. ``explains``: it is part of another metric.
-    ``written``: its run stored it. ``recorded_as`` is its id in the record, if it was renamed.
+    ``written``: its run stored it.
     """
 
     test: str
@@ -165,7 +97,6 @@ class Reading(Struct, frozen=True):
     gated: bool
     explains: bool
     written: bool
-    recorded_as: str | None = None
 
 
 class RecordFile(Struct, frozen=True):
@@ -288,11 +219,11 @@ def arranged(runs: Sequence[RecordedRun], folder: Path, wanted: RunSelection) ->
             raise UsageError(message)
     kept, left_out = _kept(runs, lineage, branch, wanted)
     placed = [replace(run, place=lineage.place(run.commit)) for run in kept] if lineage else kept
-    ordered, guessed = in_order(placed, lineage)
+    ordered = in_order(placed, lineage)
     return RunHistory(
         tuple(ordered),
         left_out=tuple(sorted(left_out.items())),
-        notes=tuple(_notes(ordered, lineage, guessed)),
+        notes=tuple(_notes(ordered, lineage)),
     )
 
 
@@ -384,24 +315,18 @@ def _kept(
     return kept, left_out
 
 
-def _notes(runs: Sequence[RecordedRun], lineage: Lineage | None, guessed: int) -> Iterator[str]:
+def _notes(runs: Sequence[RecordedRun], lineage: Lineage | None) -> Iterator[str]:
     """Yield notes on how reliable order and selection are."""
-    if not runs:
-        return
-    without = sum(run.place is None for run in runs) - guessed
-    if lineage is None:
+    unknown = sum(run.place is None for run in runs)
+    if lineage is None and runs:
         unnamed = sum(run.environment.branch is None for run in runs)
         taken = f"; {unnamed} of {len(runs)} name none, and are taken" if unnamed else ""
         yield f"no git repository here: records tell the branch of a run{taken}"
-    elif without:
+        yield "runs are in the order of the clocks of their hosts"
+    elif unknown:
         yield (
-            f"git does not know the commits of {without} of {len(runs)} runs: these are placed by "
-            "the times of commits in their records"
-        )
-    if guessed:
-        yield (
-            f"nothing tells the order of the commits of {guessed} of {len(runs)} runs: these are "
-            "placed by the clocks of their hosts"
+            f"git does not know the commits of {unknown} of {len(runs)} runs: these are placed by "
+            "the clocks of their hosts"
         )
 
 
@@ -507,30 +432,6 @@ def mark_of(point: Point) -> str:
     return "" if reading.verdict.outcome is Outcome.WITHIN else "stored"
 
 
-_BARS: Final = "▁▂▃▄▅▆▇█"
-
-
-def sparkline(values: Sequence[float], width: int) -> str:
-    """Draw numbers in at most ``width`` characters.
-
-    >>> sparkline([1.0, 1.0, 2.0, 3.0], 8), sparkline([5.0, 5.0], 8), sparkline(range(100), 4)
-    ('▁▁▅█', '▄▄', '▁▃▆█')
-    """
-    count = min(len(values), width)
-    bounds = [round(place * len(values) / count) for place in range(count + 1)] if count else []
-    drawn = [median(values[begin:end]) for begin, end in pairwise(bounds)]
-    low, high = min(drawn, default=0.0), max(drawn, default=0.0)
-    if low == high:
-        return _BARS[3] * count
-    # Noise of a tenth of a per cent is no mountain range.
-    span = max(high - low, abs(high) * 0.01)
-    return "".join(_BARS[round((value - low) / span * (len(_BARS) - 1))] for value in drawn)
-
-
-#: The width of a sparkline.
-_WIDTH: Final = 12
-
-
 def overview_listing(series: Sequence[Series], history: RunHistory) -> Listing:
     lines: list[Block] = [*_OVERVIEW.table(series)]
     count = f"{counted(len(series), 'metric')} of {counted(len({s.test for s in series}), 'test')}"
@@ -556,7 +457,6 @@ _OVERVIEW: Final[Columns[Series]] = Columns(
     Column("unit", lambda s: s.metric.unit),
     Column("last", lambda s: s.last.reading.value, "last",
            lambda s: format_value(s.metric, s.last.reading.value), right=True),
-    Column("", lambda s: sparkline(s.values, _WIDTH), "history", fit=DROPPED[2]),
     Column("runs", lambda s: len(s.points), "runs", right=True),
     Column("since_accept", lambda s: s.since_accept, "since accept",
            lambda s: format_change(s.since_accept), right=True),
@@ -675,14 +575,12 @@ class Lineage(Struct, frozen=True):
 
     ``known`` gives the full name of each by the name that it was asked for. ``places`` are the
     places of commits in their order, the oldest first, by their full names: those of ``branch``, or
-    of all branches; ``times`` is when these were made, in seconds. ``branch`` is None as well where
-    git has none of that name. A shallow clone has the last part of a branch alone: ``cut`` is then
-    the commit that the oldest one follows.
+    of all branches. ``branch`` is None as well where git has none of that name. A shallow clone has
+    the last part of a branch alone: ``cut`` is then the commit that the oldest one follows.
     """
 
     known: Mapping[str, str]
     places: Mapping[str, int]
-    times: Mapping[str, int]
     branch: str | None = None
     cut: str | None = None
 
@@ -714,26 +612,26 @@ def lineage_of(
     if top is None:
         return None
     git = Git(top)
-    words = ("rev-list", "--timestamp", "--topo-order", "--reverse")
+    words = ("rev-list", "--topo-order", "--reverse")
     try:
         known = _known(git, commits)
         if all_branches or not names:
             given = "".join(f"{commit}\n" for commit in sorted(set(known.values())))
             asked = (*words, "--stdin")
             listed = git.run(*asked, given=given, timeout_s=TIMEOUT_S) if known else ""
-            return Lineage(known, *_places(listed))
+            return Lineage(known, _places(listed))
         for name in names:
             refs = (f"refs/heads/{name}", f"refs/remotes/origin/{name}")
             tips = (git.ask("rev-parse", "--verify", "--quiet", f"{r}^{{commit}}") for r in refs)
             there = [tip for tip in tips if tip]
             if there:
                 listed = git.run(*words, "--first-parent", *there, "--", timeout_s=TIMEOUT_S)
-                places, times = _places(listed)
-                return Lineage(known, places, times, name, _cut(git, next(iter(places))))
+                places = _places(listed)
+                return Lineage(known, places, name, _cut(git, next(iter(places))))
     except GitError as cause:
         message = f"git cannot tell the order of commits in {top}: {cause}"
         raise UsageError(message) from cause
-    return Lineage(known, {}, {})
+    return Lineage(known, {})
 
 
 def _cut(git: Git, oldest: str) -> str | None:
@@ -759,7 +657,5 @@ def _known(git: Git, commits: Collection[str]) -> dict[str, str]:
     return found
 
 
-def _places(listed: str) -> tuple[dict[str, int], dict[str, int]]:
-    lines = [line.split() for line in listed.splitlines()]
-    places = {commit: place for place, (_, commit) in enumerate(lines)}
-    return places, {commit: int(made) for made, commit in lines}
+def _places(listed: str) -> dict[str, int]:
+    return {commit: place for place, commit in enumerate(listed.split())}

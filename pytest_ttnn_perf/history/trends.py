@@ -301,9 +301,8 @@ class SeriesChange(Struct, frozen=True, dict=True):
         return None if then is None or now is None else observed_change_by_op(then, now)
 
     def _observed(self, number: int) -> Observation | None:
-        names = {point.number: point.reading.recorded_as for point in self.series.points}
         record = self.record(number)
-        judged = record.tests.get(names.get(number) or self.series.test) if record else None
+        judged = record.tests.get(self.series.test) if record else None
         return judged.observation if judged else None
 
     @property
@@ -405,14 +404,6 @@ def _clearest(
             for host, (before, after) in sides.items()
             if before and after
         }
-        for host in moved:  # at another time, it moved by itself
-            alike = [
-                each for each in seen
-                if each.host == host and each.step.size * step.size > 0
-                and sides[host][0][0] <= each.good and each.bad <= sides[host][1][-1]
-            ]  # fmt: skip
-            if alike and not any(one.good < each.bad and each.good < one.bad for each in alike):
-                moved[host] = 0.0
         shows = tuple(sorted(host for host, share in moved.items() if share >= _SHARE_SHOWN))
         silent = {h for h in moved if h not in shows and min(map(len, sides[h])) >= LEAST_RUNS}
         of_host = len(silent) >= len(shows) > 0

@@ -436,10 +436,6 @@ class Interrupts:
 CHANNEL: Final = "TTNN_PERF_CHANNEL"
 #: The answer when there is no orchestrator to give one.
 GONE: Final = "the process that started this worker is gone"
-#: No report that pytest makes is nested so far.
-_DEEPEST: Final = 40
-#: A key that is no word or a class of its own, a circle or a number of a thousand digits, depth.
-_NO_JSON: Final = (TypeError, ValueError, RecursionError)
 
 
 class Channel:
@@ -488,30 +484,12 @@ class Channel:
 
 
 def _text(document: Mapping[str, object]) -> str:
-    """Return a document as JSON; unfit values by their text."""
-    try:
-        return _ENCODER.encode(document)
-    except _NO_JSON:
-        return json.dumps(_plain(document, depth=_DEEPEST))
-
-
-def _plain(value: object, *, depth: int) -> object:
-    if isinstance(value, dict) and depth:
-        return {
-            key if isinstance(key, str) else repr_of(key): _plain(member, depth=depth - 1)
-            for key, member in value.items()
-        }
-    if isinstance(value, (list, tuple)) and depth:
-        return [_plain(member, depth=depth - 1) for member in value]
-    try:
-        json.dumps(value)
-    except _NO_JSON:
-        return repr_of(value)
-    return value
+    """Return a document as JSON: other values by their text, without other keys."""
+    return _ENCODER.encode(document)
 
 
 #: Made once: each ``json.dumps`` with an option makes its own.
-_ENCODER: Final = json.JSONEncoder(default=repr_of)
+_ENCODER: Final = json.JSONEncoder(default=repr_of, skipkeys=True)
 
 #: More than a pipe holds: all that was printed until now. A child of a worker may never stop.
 _PIPE: Final = 1 << 20

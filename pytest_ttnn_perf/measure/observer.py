@@ -277,31 +277,6 @@ class Observer(Recorder):
         marks = TokenMarks(conditions, sync, clock or perf_counter_ns)
         return self._tokens.marks(marks, self.turn, warmup=warmup, compile_steps=compiling)
 
-    def record_tokens(  # noqa: PLR0913 (as ``tokens``)
-        self,
-        *,
-        mode: str,
-        step_s: object,
-        first_token_s: float | None = None,
-        users: int = 1,
-        prompt_tokens: int | None = None,
-        warmup: bool = False,
-        compile_steps: int = 1,
-    ) -> None:
-        """Record one generation by times that the test took itself, in seconds."""
-        __tracebackhide__ = True
-        from pytest_ttnn_perf.measure.tokens import TokenLog, conditions_of, steps_from
-
-        conditions = conditions_of(mode, users, prompt_tokens)
-        firsts = [None] if first_token_s is None else steps_from("first_token_s", first_token_s)
-        if len(firsts) != 1:
-            message = f"first_token_s: expected one number, found {len(firsts)}"
-            raise UsageError(message)
-        compiling = whole_number("compile_steps", compile_steps, least=0)
-        steps = steps_from("step_s", step_s)
-        self._tokens = self._tokens or TokenLog()
-        self._tokens.add(conditions, firsts[0], steps, warmup=warmup, compiling=compiling)
-
     def record(
         self,
         name: str,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -98,8 +97,8 @@ def test_a_commit_that_git_does_not_know_is_left_out_and_can_be_asked_for(
     with_all = document(project, "history", TEST, "--all-branches")
     assert [row["run"] for row in with_all["runs"]] == ["run-000", "run-001", "run-002"]
     assert with_all["notes"] == [
-        "nothing tells the order of the commits of 1 of 3 runs: these are placed by the clocks of "
-        "their hosts"
+        "git does not know the commits of 1 of 3 runs: these are placed by the clocks of their "
+        "hosts"
     ]
 
 
@@ -113,8 +112,7 @@ def test_without_git_runs_are_in_the_order_of_clocks_and_that_is_said(
     assert [row["value"] for row in found["runs"]] == [10.0, 11.0, 12.0]
     assert found["notes"] == [
         "no git repository here: records tell the branch of a run; 3 of 3 name none, and are taken",
-        "nothing tells the order of the commits of 3 of 3 runs: these are placed by the clocks of "
-        "their hosts",
+        "runs are in the order of the clocks of their hosts",
     ]
     ran = project.cli("history", "--branch", "main")
     assert (ran.code, ran.text) == (2, "")
@@ -141,13 +139,10 @@ def test_runs_of_pull_requests_are_not_of_main_whatever_their_branch_is_called(
 def test_where_git_does_not_know_a_commit_its_record_tells_the_branch(
     histories: Histories, project: Project
 ) -> None:
-    """A clone of the last commit alone, and hosts whose clocks are off."""
-    commits = histories.commits(5)
-    made = [f"2026-10-0{place + 1}T00:00:00Z" for place in range(5)]
-    about = [{"branch": "main", "committed_at": each} for each in made]
-    for place in (3, 0, 4, 2, 1):
-        histories.record(commits[place], {TEST: 10.0 + place}, day=20 - place,
-                         environment=about[place])  # fmt: skip
+    """A clone of the last commit alone."""
+    for place, commit in enumerate(histories.commits(5)):
+        about = {"branch": "main"}
+        histories.record(commit, {TEST: 10.0 + place}, day=place, environment=about)
     histories.record("a" * 40, {TEST: 1.0}, day=3, environment={"branch": "topic"})
     histories.record("b" * 40, {TEST: 2.0}, day=3)
     whole = [row["value"] for row in document(project, "history", TEST)["runs"]]
@@ -160,37 +155,9 @@ def test_where_git_does_not_know_a_commit_its_record_tells_the_branch(
         (1, "of commits that git "), (1, "of other branches or"),
     ]  # fmt: skip
     assert found["notes"] == [
-        "git does not know the commits of 4 of 5 runs: these are placed by the times of "
-        "commits in their records"
+        "git does not know the commits of 4 of 5 runs: these are placed by the clocks of their "
+        "hosts"
     ]
-
-
-def test_a_renamed_test_keeps_its_history(histories: Histories, project: Project) -> None:
-    """Also where another test has taken its old name since."""
-    renamed = "models/test_llama.py::test_token"
-    first, second, third = histories.commits(3)
-    ran = histories.record(first, {TEST: 10.0}, day=0)
-    assert project.cli("baseline", "accept", str(ran)).code == 0
-    assert project.cli("baseline", "rename", TEST, "models/test_llama.py::test_step").code == 0
-    assert project.cli("baseline", "rename", "models/test_llama.py::test_step", renamed).code == 0
-    histories.record(second, {renamed: 11.0}, day=1)
-    histories.record(third, {renamed: 12.0, TEST: 3.0}, day=2)
-
-    def values(test: str, *words: str) -> list[float]:
-        return [row["value"] for row in document(project, "history", test, *words)["runs"]]
-
-    assert values(renamed) == [10.0, 11.0, 12.0]
-    database = ("--history", "sqlite:///perf.db")
-    assert project.cli("history", "import", *database).code == 0
-    assert values(renamed, *database) == [10.0, 11.0, 12.0]
-    assert values(TEST) == [3.0]
-    (file,) = (project.path / "baselines").rglob("*.json")
-    key = "wormhole_b0-n150-1x1"
-    assert json.loads(file.read_text())["tests"]["test_token"]["formerly"] == [
-        {"key": key, "test": TEST}, {"key": key, "test": "models/test_llama.py::test_step"},
-    ]  # fmt: skip
-    file.write_text("{")
-    assert "tests that were renamed are not followed" in project.cli("history", TEST).text
 
 
 def test_another_configuration_is_another_series(histories: Histories, project: Project) -> None:

@@ -177,7 +177,7 @@ def test_options_marker_and_fixture(project: object) -> None:
 
 
 METHODS = """
-    measure measure_pipeline measure_io_overlap region tokens record_tokens record
+    measure measure_pipeline measure_io_overlap region tokens record
     check_pcc check_layers check_accuracy attach hardware facts
 """
 

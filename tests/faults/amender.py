@@ -1,4 +1,4 @@
-"""A process that changes baselines, to be killed, starved of disk, or run eight times at once."""
+"""A process that changes baselines, to be killed, or run eight times at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from pytest_ttnn_perf.core.baseline import (
     Session,
     TestBaseline,
 )
-from pytest_ttnn_perf.core.errors import WriteError
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.gate.store import BaselineStore
@@ -58,17 +57,6 @@ def append(root: Path, name: str, first: str, count: str) -> None:
         store.amend(HARDWARE, {f"{FILE}::{name}": change, f"{FILE}::shared": change})
 
 
-def fill_disk(root: Path, limit_bytes: str) -> None:
-    """Write a baseline that does not fit, and say how that ended."""
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit_bytes), resource.RLIM_INFINITY))
-    try:
-        BaselineStore(root).amend(HARDWARE, {f"{FILE}::test_a": lambda _: stored(*range(1, 999))})
-    except WriteError as error:
-        _say(str(error))
-
-
 def hold(root: Path) -> None:
     """Hold the lock until told to end, or killed."""
     with FileLock(root / ".lock"):
@@ -84,7 +72,6 @@ def _say(text: str) -> None:
 if __name__ == "__main__":
     _modes: dict[str, Callable[..., None]] = {
         "append": append,
-        "fill_disk": fill_disk,
         "hold": hold,
     }
     _modes[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])

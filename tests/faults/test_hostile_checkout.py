@@ -67,17 +67,6 @@ def test_the_arguments_alone_keep_git_out_of_a_bare_repository(
     assert marker.exists()
 
 
-@pytest.mark.parametrize("place", ["baselines", "."])
-def test_checking_baselines_against_git_runs_nothing(desk: Desk, marker: Path, place: str) -> None:
-    plant(desk.path / place, marker=marker)
-    Repository(desk).commit("a pull request")
-
-    ran = desk.run("check", FILE)
-
-    assert not marker.exists()
-    assert ran.text == "1 file checked, 0 problems"
-
-
 def test_a_huge_side_of_a_conflict_is_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     repository = Repository(desk)
     repository.git("branch", "other")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.conftest import model
 from tests.faults.refusals import PYTEST_USAGE, assert_no_traceback, assert_refused
 
 if TYPE_CHECKING:
@@ -78,24 +77,3 @@ def test_a_disk_that_is_full_from_the_start_is_refused(scene: Scene) -> None:
     ran = scene.project.pytest_process("--ttnn-perf", "-p", "no:cacheprovider")
     assert_refused(ran, code=PYTEST_USAGE, says=(".jsonl: cannot write: File too large",))
     assert scene.on_disk() == before
-
-
-def test_a_baseline_that_cannot_be_written_does_not_cost_those_of_other_files(
-    scene: Scene,
-) -> None:
-    scene.project.write(
-        test_blocked=f"""
-        import pathlib
-
-        def test_speed(ttnn_perf):
-            ttnn_perf.record("wall_time", [1000], unit="ns")
-            pathlib.Path({str(scene.baseline.parent / "test_blocked.json")!r}).mkdir()
-        """
-    )
-    scene.project.write(test_model=model(samples="500, 501, 499"))
-    ran = scene.project.pytest("--ttnn-perf-update")
-    assert_no_traceback(ran)
-    assert ran.code == 1
-    assert "not written: " in ran.text
-    sessions = scene.project.stored()["test_speed"]["metrics"]["wall_time"]["sessions"]
-    assert [median for median, _, _ in sessions] == [1000, 500]

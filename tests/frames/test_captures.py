@@ -1,4 +1,4 @@
-"""``frames.ops`` and ``frames.compare``: the same ops and sums as the command line shows."""
+"""``frames.ops``: the same ops and sums as the command line shows."""
 
 from __future__ import annotations
 
@@ -96,23 +96,3 @@ def test_real_captures_have_the_ops_and_sums_that_show_tells(name: str) -> None:
     assert set(by_op.index) == set(told)
     for each, row in by_op.iterrows():
         assert tuple(row) == pytest.approx(told[str(each)])
-
-
-def test_parts_add_up_to_the_change(write: Callable[..., Path]) -> None:
-    before = write(op("Matmul", 40_000), op("Conv2d", 60_000), op("Add", 1000), name="before.csv")
-    after = write(
-        op("Matmul", 40_000),
-        op("Conv2d", 90_000, cores=32),
-        op("Add", 1000),
-        op("Reshard", 18_000),
-        name="after.csv",
-    )
-
-    frame = frames.compare(before, after)
-
-    assert frame["change"].tolist() == ["slower", "added", "unexplained"]
-    assert frame["op"].tolist()[:2] == ["Conv2d", "Reshard"]
-    assert frame["delta_ns"].tolist() == [30_000, 18_000, 0]
-    assert frame["before_ns"].tolist() == [60_000, 0, 41_000]
-    assert frame["after_ns"].sum() == 149_000
-    assert frame["causes"][0] == "cores 64 → 32"
