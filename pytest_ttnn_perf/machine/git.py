@@ -208,7 +208,7 @@ def is_tracked(file: Path) -> bool | None:
 
 
 def stored_version(file: Path, version: str) -> str | None:
-    """Return one side of a conflict as git has it, if it does.
+    """Return one side of a conflict, if git has it.
 
     ``version`` is ``:1:`` for the base, ``:2:`` for ours and ``:3:`` for theirs.
 

@@ -484,7 +484,7 @@ class Channel:
 
 
 def _text(document: Mapping[str, object]) -> str:
-    """Return a document as JSON: other values by their text, without other keys."""
+    """Return a document as JSON: unfit values as text, without unfit keys."""
     return _ENCODER.encode(document)
 
 
