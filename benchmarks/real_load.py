@@ -136,9 +136,10 @@ def live(project: str, options: argparse.Namespace) -> None:
         text = _TESTS.format(cases=PROJECTS[project], ids=names(project))
         (folder / "test_load.py").write_text(text)
         (folder / "pytest.ini").write_text("[pytest]\n")
-        nights = [run(folder, "--ttnn-perf-update") for _ in range(RECORDED + options.runs)]
-        for number, night in enumerate(nights, 1):
-            _print_night(f"{project} {number}", night)
+        nights = []
+        for number in range(RECORDED + options.runs):
+            nights.append(run(folder, "--ttnn-perf-update"))
+            _print_night(f"{project} {number + 1}", nights[-1])
         unchanged = nights[RECORDED:]
         failed = [night for night in unchanged if night.failures]
         failures, tests = sum(len(night.failures) for night in failed), len(PROJECTS[project])
