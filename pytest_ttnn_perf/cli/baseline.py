@@ -1,4 +1,4 @@
-"""``ttnn-perf baseline``: list, forget, prune and rename baselines."""
+"""``ttnn-perf baseline``: list, check, forget, prune and rename baselines."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ from pytest_ttnn_perf.cli.common import (
     near,
     select_tests,
 )
-from pytest_ttnn_perf.core.baseline import split_test_id
-from pytest_ttnn_perf.core.errors import UsageError
+from pytest_ttnn_perf.core.baseline import decode_file, split_test_id
+from pytest_ttnn_perf.core.errors import InputError, UsageError
+from pytest_ttnn_perf.core.files import parse_json
 from pytest_ttnn_perf.core.hardware import Hardware
+from pytest_ttnn_perf.core.metric import Better
 from pytest_ttnn_perf.core.observation import Coverage, Run, lies_in
 from pytest_ttnn_perf.core.settings import project_settings
 from pytest_ttnn_perf.core.text import counted
@@ -39,6 +41,7 @@ from pytest_ttnn_perf.gate.health import (
 from pytest_ttnn_perf.gate.judging import judge_run
 from pytest_ttnn_perf.gate.ratios import RUNS_FOR_SPREAD, centre_of
 from pytest_ttnn_perf.gate.store import BaselineStore
+from pytest_ttnn_perf.machine.git import stored_version, top_level
 from pytest_ttnn_perf.report.sentences import runs_seen
 from pytest_ttnn_perf.report.tables import (
     BELOW,
@@ -55,6 +58,7 @@ from pytest_ttnn_perf.report.terminal import renaming_texts
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.core.baseline import (
         Acceptance,
@@ -129,6 +133,101 @@ def run_list(options: argparse.Namespace) -> Result:
 def _id_of(file: StoredFile, name: str) -> str:
     place = file.test_file or file.path.stem
     return f"{place}::{name}" if name else place
+
+
+def add_check(parser: argparse.ArgumentParser) -> None:
+    add_argument(parser, "files FILE", "baseline files (default: all)", type=Path, nargs="*")
+    add_baselines(parser)
+    add_format(parser)
+
+
+_REMEDY: Final = 'ttnn-perf baseline accept RUN.json --reason "why"'
+_PROBLEM: Final = ("file", "test", "problem")
+
+
+def run_check(options: argparse.Namespace) -> Result:
+    """Check that baseline files are valid, and losses have a reason.
+
+    What is worse than in the last commit must have been accepted with a reason. For hooks of
+    git, and for reviews.
+    """
+    root: Path = options.baselines or project_settings().baselines
+    if not root.is_dir():
+        raise InputError(root, "expected a folder of baselines, found nothing")
+    store = BaselineStore(root)
+    files = _asked(root, options.files)
+    rows = tuple(problem for file in files for problem in _problems(store, file))
+    known = "" if top_level(root.absolute()) else "; no git here: nothing to compare them with"
+    lines = [f"{test or file}: {problem}" for file, test, problem in rows]
+    lines += [f"  accept it with: {_REMEDY}"] if any(test for _, test, _ in rows) else []
+    lines.append(f"{counted(len(files), 'file')} checked, {counted(len(rows), 'problem')}{known}")
+    document = {
+        "files": len(files),
+        "problems": [dict(zip(_PROBLEM, row, strict=True)) for row in rows],
+    }
+    listing = Listing(tuple(lines), document, _PROBLEM, rows)
+    return Result(listing.text(options.format), failed=bool(rows))
+
+
+def _asked(root: Path, files: Sequence[Path]) -> list[Path]:
+    if not files:
+        return sorted(file for file in root.rglob("*.json") if file.parent != root)
+    found = []
+    for file in files:
+        try:
+            inside = file.absolute().relative_to(root.absolute())
+        except ValueError:
+            message = f"{file} is not in {root}, where baselines are; say --baselines DIR"
+            raise UsageError(message) from None
+        if inside.suffix == ".json" and (root / inside).exists():  # else it is gone
+            found.append(root / inside)
+    return found
+
+
+def _problems(store: BaselineStore, path: Path) -> Iterator[tuple[str, str, str]]:
+    try:
+        now = store.read(path)
+        for name, test in now.content.tests.items():
+            if test.ops is not None:
+                store.ops_of(now.content.hardware, _id_of(now, name))
+    except InputError as error:
+        yield str(error.file), "", error.problem
+        return
+    text = stored_version(path.absolute(), "HEAD:")
+    try:
+        before = parse_json(text, decode_file, file=path).tests if text is not None else {}
+    except InputError:  # it was no baseline then
+        before = {}
+    for name, test in sorted(before.items()):
+        if name in now.content.tests:
+            for problem in _without_reason(test, now.content.tests[name]):
+                yield str(path), _id_of(now, name), problem
+
+
+def _without_reason(before: TestBaseline, now: TestBaseline) -> Iterator[str]:
+    """Yield metrics that got worse, or went, without a reason."""
+    if now.accepted.reason and now.accepted != before.accepted:
+        return
+    for name, stored in sorted(before.metrics.items()):
+        changed = now.metrics.get(name)
+        if changed is None:
+            yield f"{name} is gone from the baseline, without a reason"
+            continue
+        # Sessions that are added to those before decide nothing.
+        adds = stored.since == changed.since and set(stored.sessions) <= set(changed.sessions)
+        if not adds and _is_worse(stored, changed):
+            metric = stored.metric
+            then, later = (format_value(metric, centre_of(each)) for each in (stored, changed))
+            yield f"{name} is worse than in the last commit, without a reason: {then} → {later}"
+
+
+def _is_worse(before: MetricBaseline, now: MetricBaseline) -> bool:
+    if before.metric.differs_from(now.metric) or before.metric.source is not now.metric.source:
+        return True  # they cannot be compared
+    then, later = centre_of(before), centre_of(now)
+    if before.metric.better is Better.EQUAL:
+        return then != later
+    return later < then if before.metric.better is Better.HIGHER else later > then
 
 
 def add_forget(parser: argparse.ArgumentParser) -> None:

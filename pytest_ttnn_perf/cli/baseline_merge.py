@@ -1,18 +1,20 @@
-"""``ttnn-perf baseline merge``: two branches, one baseline file."""
+"""``ttnn-perf baseline merge`` and ``install-merge-driver``: two branches, one baseline file."""
 
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from enum import Enum
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.cli.common import add_argument, plain
+from pytest_ttnn_perf.cli.common import add_argument, add_baselines, plain
 from pytest_ttnn_perf.core.baseline import (
     MAX_SESSIONS,
     BaselineFile,
@@ -22,12 +24,13 @@ from pytest_ttnn_perf.core.baseline import (
     encode_text,
     key_folder,
 )
-from pytest_ttnn_perf.core.errors import InputError, UsageError
+from pytest_ttnn_perf.core.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf.core.files import no_file_at, parse_json, read_text, write_text
+from pytest_ttnn_perf.core.settings import project_settings
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.gate.store import BaselineStore
-from pytest_ttnn_perf.machine.git import stored_version
+from pytest_ttnn_perf.machine.git import Git, stored_version, top_level
 from pytest_ttnn_perf.report.sentences import command_line, place_of
 from pytest_ttnn_perf.report.tables import Result, format_value
 
@@ -263,3 +266,75 @@ def _provenance(side: TestBaseline | None) -> str:
     accepted = side.accepted
     commit = f" at {accepted.commit}" if accepted.commit else ""
     return f"accepted {accepted.at}{commit}, {accepted.reason or 'no reason given'}"
+
+
+def add_install(parser: argparse.ArgumentParser) -> None:
+    add_baselines(parser)
+
+
+#: Takes the folder that git works in out of the path: a module of the project's is none of ours.
+_MAIN: Final = (
+    "import sys; sys.path = [folder for folder in sys.path if folder]; "
+    "from pytest_ttnn_perf.cli.main import main; sys.exit(main())"
+)
+
+
+def run_install(options: argparse.Namespace) -> Result:
+    """Make git merge baselines with ttnn-perf.
+
+    It writes the settings of this clone and lines in .gitattributes. Running it again changes
+    nothing.
+    """
+    baselines = options.baselines or project_settings().baselines
+    root = top_level(baselines.absolute())
+    if root is None:
+        raise UsageError(
+            f"{baselines} is in no git repository, or git is not installed: git init makes one"
+        )
+    attributes = root / ".gitattributes"
+    _refuse_elsewhere(attributes, root)
+    before = read_text(attributes) if attributes.exists() else ""
+    folder = os.path.relpath(baselines.absolute(), root)
+    wanted = [
+        f"{_quote(f'{folder}/**/*.json')} merge=ttnn-perf",
+        # An op table belongs to one run: git asks for a side, and mixes none.
+        f"{_quote(f'{folder}/**/*.ops/*.csv')} -merge",
+    ]
+    new_lines = [line for line in wanted if line not in before.splitlines()]
+    # The driver as this Python runs it, whatever is on the PATH then.
+    command = shlex.join([sys.executable, "-c", _MAIN]).replace("%", "%%")
+    settings = {
+        "merge.ttnn-perf.name": "baselines of ttnn-perf, by test and session",
+        "merge.ttnn-perf.driver": f"{command} baseline merge %O %A %B --path %P",
+    }
+    config = ("config", "--local")
+    new_settings = {
+        name: value
+        for name, value in settings.items()
+        if Git(root).ask(*config, "--get", name) != value
+    }
+    states = {True: "set", False: "already set"}
+    shown = [f"git config: {states[n in new_settings]}: {n} = {v}" for n, v in settings.items()]
+    shown += [f".gitattributes: {states[line in new_lines]}: {line}" for line in wanted]
+    result = plain(shown)
+    if not (new_lines or new_settings):
+        return result
+
+    def then() -> Result:
+        for name, value in new_settings.items():
+            if Git(root).ask(*config, name, value) is None:
+                raise WriteError(root / ".git" / "config", OSError("git config refused"))
+        if new_lines:
+            ended = before if not before or before.endswith("\n") else f"{before}\n"
+            write_text(attributes, ended + "".join(f"{line}\n" for line in new_lines))
+        return Result("commit .gitattributes; git config applies to this clone only\n")
+
+    return replace(result, then=then)
+
+
+def _quote(pattern: str) -> str:
+    # A space would end a pattern of git's attributes.
+    if not set(pattern) & set(' "\\'):
+        return pattern
+    escaped = pattern.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

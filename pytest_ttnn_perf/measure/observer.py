@@ -37,6 +37,7 @@ from pytest_ttnn_perf.measure.timing import (
     Timings,
     Workload,
     input_shapes,
+    measure_awaited,
     timed_region,
 )
 
@@ -104,7 +105,7 @@ class Observer(Recorder):
             message = f"measure takes a callable and its arguments, not a result: found {fn!r}"
             raise UsageError(message)
         if iscoroutinefunction(fn):
-            message = f"measure does not await {fn!r}: time it with ttnn_perf.region(...)"
+            message = f"measure does not await {fn!r}: use `await ttnn_perf.measure_async(...)`"
             raise UsageError(message)
         plan = calls, rounds, depth = self._plan(warmup, iterations, pipelined)
         workload = self._workload(fn, args, kwargs, setup, sync, clock)
@@ -119,6 +120,32 @@ class Observer(Recorder):
             result, artifact = self.instruments.run(workload, timings, plan)
         self._take_measured(artifact, name)
         return result
+
+    async def measure_async(  # noqa: PLR0913 (as ``measure``)
+        self,
+        fn: Any,
+        /,
+        *args: Any,
+        name: str | None = None,
+        warmup: int | None = None,
+        iterations: int | None = None,
+        sync: Callable[[], object] | None = None,
+        setup: Callable[[], Any] | None = None,
+        clock: Callable[[], float] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Time ``await fn(*args, **kwargs)`` in the test's event loop.
+
+        What else the loop does meanwhile is part of the time. Profilers are not asked.
+        """
+        __tracebackhide__ = True
+        if not callable(fn):
+            message = f"measure_async takes a callable and its arguments, found {fn!r}"
+            raise UsageError(message)
+        calls, rounds, _ = self._plan(warmup, iterations)
+        workload = self._workload(fn, args, kwargs, setup, sync, clock)
+        with self._timing(name, None, simulated=clock is not None) as timings:
+            return await measure_awaited(workload, timings, warmup=calls, iterations=rounds)
 
     def _workload(
         self,
@@ -276,6 +303,31 @@ class Observer(Recorder):
         self._tokens = self._tokens or TokenLog()
         marks = TokenMarks(conditions, sync, clock or perf_counter_ns)
         return self._tokens.marks(marks, self.turn, warmup=warmup, compile_steps=compiling)
+
+    def record_tokens(  # noqa: PLR0913 (as ``tokens``)
+        self,
+        *,
+        mode: str,
+        step_s: object,
+        first_token_s: float | None = None,
+        users: int = 1,
+        prompt_tokens: int | None = None,
+        warmup: bool = False,
+        compile_steps: int = 1,
+    ) -> None:
+        """Record one generation by times that the test took itself, in seconds."""
+        __tracebackhide__ = True
+        from pytest_ttnn_perf.measure.tokens import TokenLog, conditions_of, steps_from
+
+        conditions = conditions_of(mode, users, prompt_tokens)
+        firsts = [None] if first_token_s is None else steps_from("first_token_s", first_token_s)
+        if len(firsts) != 1:
+            message = f"first_token_s: expected one number, found {len(firsts)}"
+            raise UsageError(message)
+        compiling = whole_number("compile_steps", compile_steps, least=0)
+        steps = steps_from("step_s", step_s)
+        self._tokens = self._tokens or TokenLog()
+        self._tokens.add(conditions, firsts[0], steps, warmup=warmup, compiling=compiling)
 
     def record(
         self,

@@ -242,6 +242,33 @@ def _time_loops(workload: Workload, into: list[float], *, count: int, calls: int
     return result
 
 
+async def measure_awaited(
+    workload: Workload, timings: Timings, *, warmup: int, iterations: int
+) -> Any:
+    """Time awaited calls in the running event loop; return the last result."""
+    sync, clock = workload.sync or _nothing, workload.clock
+    result: Any = None
+
+    async def time_calls(into: list[float], count: int) -> None:
+        nonlocal result
+        with Stopwatch(workload.sync, clock) as watch:
+            for _ in range(count):
+                call = workload.ready()
+                result = None
+                sync()
+                watch.prepare()
+                start = clock()
+                result = await call()
+                sync()
+                stop = clock()
+                into.append(watch.active(stop - start))
+
+    await time_calls(timings.warmup_ns, warmup)
+    with garbage_collection_off():
+        await time_calls(timings.samples_ns, iterations)
+    return result
+
+
 def _nothing() -> None: ...
 
 

@@ -11,7 +11,7 @@ from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.metric import Kind, Source
 from pytest_ttnn_perf.core.settings import whole_number
 from pytest_ttnn_perf.core.text import counted, repr_of
-from pytest_ttnn_perf.measure.recorder import metric_of
+from pytest_ttnn_perf.measure.recorder import metric_of, numbers_of
 from pytest_ttnn_perf.measure.timing import least_count, quantile
 
 if TYPE_CHECKING:
@@ -133,13 +133,21 @@ class TokenLog(Struct):
         with turn:
             marks.start()
             yield marks
-        self._add(marks, warmup=warmup, compile_steps=compile_steps)
+        first = marks.first_ns
+        self.add(marks.conditions, first, marks.steps_ns, warmup=warmup, compiling=compile_steps)
 
-    def _add(self, marks: TokenMarks, *, warmup: bool, compile_steps: int) -> None:
+    def add(
+        self,
+        conditions: Conditions,
+        first_ns: float | None,
+        steps_ns: Sequence[float],
+        *,
+        warmup: bool = False,
+        compiling: int = 1,
+    ) -> None:
         """Keep one generation. Only the first of a test compiles."""
         __tracebackhide__ = True
-        conditions, first_ns, steps = marks.conditions, marks.first_ns, tuple(marks.steps_ns)
-        if first_ns is None and not steps:
+        if first_ns is None and not steps_ns:
             message = "tokens: nothing was marked: call first() and step() as tokens come"
             raise UsageError(message)
         if first_ns is not None and conditions.prompt_tokens is None:
@@ -150,7 +158,8 @@ class TokenLog(Struct):
             before, now = same[0].conditions, conditions
             message = f"tokens: {conditions.mode} was measured with {before} before, now {now}"
             raise UsageError(message)
-        count = 0 if same else compile_steps
+        count = 0 if same else compiling
+        steps = tuple(steps_ns)
         self.generations.append(
             Generation(conditions, first_ns, steps[count:], steps[:count], warmup)
         )
@@ -173,6 +182,21 @@ class TokenLog(Struct):
     def enter(self, series: SeriesTable, gate: Collection[str]) -> None:
         for mode, generations in self.by_mode().items():
             _enter_mode(mode, generations, series, gate)
+
+
+def steps_from(name: str, seconds: object) -> list[float]:
+    """Return times that a test took itself, in ns.
+
+    Raises:
+        UsageError: one of them is not above 0.
+    """
+    __tracebackhide__ = True
+    numbers = numbers_of(name, seconds)
+    for place, number in enumerate(numbers):
+        if not number > 0:  # so that NaN is caught as well
+            message = f"{name}: expected seconds above 0, found {number!r} at place {place}"
+            raise UsageError(message)
+    return [number * 1e9 for number in numbers]
 
 
 def _enter_mode(

@@ -216,7 +216,7 @@ class Worker:
         observer_for(item)
         return pytest.fail(
             f"ttnn-perf cannot measure the async test {item.nodeid} as a whole: the event loop "
-            "would be part of its time; time blocks of it with ttnn_perf.region(...)",
+            "would be part of its time; use `await ttnn_perf.measure_async(...)` in it",
             pytrace=False,
         )
 

@@ -1,4 +1,4 @@
-"""``tokens``: what a language model is measured by."""
+"""``tokens`` and ``record_tokens``: what a language model is measured by."""
 
 from __future__ import annotations
 
@@ -92,15 +92,21 @@ MISTAKES = {
     'tokens(mode="x")': "mode is one of teacher_forced, token_out, serving, found 'x'",
     'tokens(mode="serving", users=0)': "users: expected a whole number of at least 1",
     'tokens(mode="serving")': "nothing was marked: call first() and step() as tokens come",
+    'record_tokens(mode="serving", step_s=[0.1, -1])': "expected seconds above 0, found -1",
+    'record_tokens(mode="serving", step_s=[1, 1], first_token_s=[], prompt_tokens=8)': (
+        "first_token_s: expected one number, found 0"
+    ),
+    'record_tokens(mode="serving", step_s=[1, 1], first_token_s=1)': (
+        "the time to a first token depends on its prompt: say prompt_tokens="
+    ),
 }
 
 
 @pytest.mark.parametrize("option", ["--ttnn-perf", "-v"])
 def test_mistakes_are_named(project: Project, option: str) -> None:
-    tests = [
-        f"def test_{at}(ttnn_perf):\n    with ttnn_perf.{call}: pass\n"
-        for at, call in enumerate(MISTAKES)
-    ]
+    calls = (f"ttnn_perf.{call}" for call in MISTAKES)
+    bodies = (f"with {call}: pass" if ".tokens" in call else call for call in calls)
+    tests = [f"def test_{at}(ttnn_perf):\n    {body}\n" for at, body in enumerate(bodies)]
     project.write(test_model="\n".join(tests))
     ran = project.pytest(option)
     assert counts_of(ran) == f"{len(MISTAKES)} failed"
@@ -109,22 +115,20 @@ def test_mistakes_are_named(project: Project, option: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "steps", "why"),
+    ("call", "why"),
     [
-        ("", 1, "none of 1 step is left after compiling (compile_steps=)"),
-        (", compile_steps=2", 2, "none of 2 steps is left after compiling (compile_steps=)"),
-        (", warmup=True", 2, "every generation is marked warmup=True, and none counts"),
+        ("step_s=[0.1]", "none of 1 step is left after compiling (compile_steps=)"),
+        ("step_s=[0.1, 0.2], compile_steps=2, first_token_s=1, prompt_tokens=8",
+         "none of 2 steps is left after compiling (compile_steps=)"),
+        ("step_s=[0.1, 0.2], warmup=True",
+         "every generation is marked warmup=True, and none counts"),
     ],
-)
-def test_tokens_of_which_none_counts_are_no_pass(
-    project: Project, call: str, steps: int, why: str
-) -> None:
+)  # fmt: skip
+def test_tokens_of_which_none_counts_are_no_pass(project: Project, call: str, why: str) -> None:
     project.write(
         test_model=f"""
             def test_model(ttnn_perf):
-                with ttnn_perf.tokens(mode="token_out"{call}) as tokens:
-                    for _ in range({steps}):
-                        tokens.step()
+                ttnn_perf.record_tokens(mode="token_out", {call})
         """
     )
     ran = project.pytest("--ttnn-perf-update=new")

@@ -91,7 +91,7 @@ def test_async_test_is_refused_as_a_whole_and_recorded_as_such(project: Project)
     assert counts_of(ran) == "1 failed"
     assert failure_of(ran) == (
         "ttnn-perf cannot measure the async test test_model.py::test_model as a whole: the event "
-        "loop would be part of its time; time blocks of it with ttnn_perf.region(...)"
+        "loop would be part of its time; use `await ttnn_perf.measure_async(...)` in it"
     )
     assert entry_of(project)["raised"].startswith("Failed: ttnn-perf cannot measure the async test")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +14,8 @@ from tests.harness.baselines import ops, stored, times
 from tests.harness.repository import Repository
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.harness.baselines import Desk
 
 A, B = "test_m.py::test_a", "test_m.py::test_b"
@@ -27,14 +29,15 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
 @pytest.fixture
 def repository(desk: Desk) -> Repository:
-    """A repository with one baseline of A, and the driver as the how-to sets it up."""
+    """A repository with one baseline of A, and the driver installed.
+
+    Nothing of our environment is on the PATH, and the project has modules named as others are.
+    """
     found = Repository(desk)
+    (desk.path / "argparse.py").write_text("raise SystemExit('not this one')\n")
     found.git("init", "-q", "-b", "main")
     desk.store(A, stored(times(10.0, 10.1), table=ops("Matmul")))
-    driver = f"{Path(sys.executable).with_name('ttnn-perf')} baseline merge %O %A %B --path %P"
-    found.git("config", "merge.ttnn-perf.driver", driver)
-    attributes = "baselines/**/*.json merge=ttnn-perf\nbaselines/**/*.ops/*.csv -merge\n"
-    (desk.path / ".gitattributes").write_text(attributes)
+    assert desk.run("install-merge-driver").code == 0
     found.commit("first")
     found.git("branch", "other")
     return found
@@ -82,6 +85,23 @@ def test_a_side_is_taken(conflict: Repository) -> None:
         assert (desk.sessions(A)[-1], desk.sessions(B)) == (median, [5.0])
     # Git mixes no op tables: they belong to one run.
     assert (desk.path / TABLE).read_text().splitlines()[1].startswith("Conv2d")
+
+
+def test_installing_twice_changes_nothing(repository: Repository) -> None:
+    desk = repository.desk
+    attributes = desk.path / ".gitattributes"
+    assert attributes.read_text().splitlines() == [
+        "baselines/**/*.json merge=ttnn-perf",
+        "baselines/**/*.ops/*.csv -merge",
+    ]
+    config = (desk.path / ".git" / "config").read_text()
+    driver = Repository(desk).git("config", "merge.ttnn-perf.driver")
+    assert shlex.split(driver)[0] == sys.executable
+    assert driver.strip().endswith(" baseline merge %O %A %B --path %P")
+    ran = desk.run("install-merge-driver")
+    assert ran.code == 0
+    assert all(": already set: " in line for line in ran.text.splitlines())
+    assert (desk.path / ".git" / "config").read_text() == config
 
 
 @pytest.fixture

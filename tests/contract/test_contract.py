@@ -177,7 +177,7 @@ def test_options_marker_and_fixture(project: object) -> None:
 
 
 METHODS = """
-    measure measure_pipeline measure_io_overlap region tokens record
+    measure measure_async measure_pipeline measure_io_overlap region tokens record_tokens record
     check_pcc check_layers check_accuracy attach hardware facts
 """
 
@@ -247,6 +247,7 @@ SCENARIOS = {
     "two captures": "compare ops.csv after.csv",
     "a plan": "plan ops.csv",
     "no plan": "plan kernel.log",
+    "baselines are valid": "baseline check",
     "no baselines": "baseline list --baselines elsewhere",
     "accept nothing worse": "baseline accept second.json --dry-run",
     "accept without a reason": "baseline accept second.json --update all --dry-run",

@@ -101,6 +101,18 @@ def test_a_conflict_beside_it_is_merged_from_the_right_repository(desk: Desk, ma
     assert not marker.exists()
 
 
+def test_the_driver_is_installed_in_the_users_repository(desk: Desk, marker: Path) -> None:
+    plant(desk.path / "baselines", marker=marker)
+    theirs = (desk.path / "baselines" / "config").read_text()
+
+    assert desk.run("install-merge-driver").code == 0
+
+    assert (desk.path / "baselines" / "config").read_text() == theirs
+    assert "baseline merge %O %A %B --path %P" in (desk.path / ".git" / "config").read_text()
+    assert (desk.path / ".gitattributes").exists()
+    assert not marker.exists()
+
+
 def test_a_run_tells_the_commit_of_the_users_repository(project: Project, marker: Path) -> None:
     """The root of the tests is a folder of the repository, and a repository of its own to git."""
     inner = project.path / "models"

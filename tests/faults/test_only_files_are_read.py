@@ -224,6 +224,19 @@ def test_a_folder_of_baselines_that_leads_nowhere_is_not_made(desk: Desk, tmp_pa
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_attributes_are_not_written_through_a_link(desk: Desk, tmp_path: Path) -> None:
+    Repository(desk).git("init", "-q")
+    (desk.path / ".gitattributes").symlink_to(tmp_path / "outside")
+    ran = desk.run("install-merge-driver")
+    assert (ran.code, ran.errors) == (
+        3,
+        f"ttnn-perf: {desk.path}/.gitattributes: expected a file in {desk.path}, found a link that "
+        f"leads out of it, to {tmp_path / 'outside'}",
+    )
+    assert not (tmp_path / "outside").exists()
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 def test_an_op_table_in_conflict_is_not_written_through_a_link(desk: Desk, tmp_path: Path) -> None:
     """Git puts our side, a link, into the working tree; theirs is a file."""
     target = tmp_path / "outside.csv"

@@ -1,4 +1,4 @@
-"""What other repositories drop in: an action and a component; inputs are never executed."""
+"""What other repositories drop in: an action, a component and a hook; inputs are never executed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from pytest_ttnn_perf.cli.baseline import run_check
+from pytest_ttnn_perf.cli.main import parse
 from pytest_ttnn_perf.core.options import OPTIONS, option_of
 
 ROOT = Path(__file__).parents[2]
@@ -97,3 +99,12 @@ def test_a_comment_replaces_that_of_the_same_name_and_no_other(
     assert (tmp_path / "asked").read_text().splitlines()[: len(asked)] == asked
     text = (tmp_path / "ttnn-perf-comment.md").read_text()
     assert text == "<!-- ttnn-perf: perf-n150 -->\n## all passed\n"
+
+
+def test_the_hook_is_a_command_that_there_is() -> None:
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    program, *words = hook["entry"].split()
+    assert program == "ttnn-perf"
+    assert parse([*words, "baselines/n150/test_m.json"]).run is run_check
+    assert re.search(hook["files"], "baselines/n150/test_m.json")
+    assert not re.search(hook["files"], "docs/x.json")
