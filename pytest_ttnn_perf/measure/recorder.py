@@ -274,27 +274,25 @@ class SeriesTable(dict[str, Series]):
 class Recorder:
     """Keeps the metrics, facts and artifacts of one test.
 
-    ``instruments`` are what it measures with; ``turn`` waits for other processes that measure at
-    the same time. The test's set-up began at ``began_s``, by the clock. ``identity`` is what the
-    test is filed under, where that is not its id.
+    ``instruments`` are what it measures with.
     """
 
-    def __init__(  # noqa: PLR0913 (keywords)
+    #: When the test's set-up began, by the clock.
+    began_s = 0.0
+    #: What the test is filed under, where that is not its id.
+    identity: str | None = None
+
+    def __init__(
         self,
         test: str,
         settings: TestSettings,
         run: Settings,
         instruments: Instruments | None = None,
-        *,
-        turn: Turn | None = None,
-        began_s: float = 0.0,
-        identity: str | None = None,
     ) -> None:
-        self.test, self.identity = test, identity
-        self.settings, self.run = settings, run
+        self.test, self.settings, self.run = test, settings, run
         self.instruments = instruments or Instruments()
-        self.turn: Turn = turn or nullcontext()
-        self.began_s = began_s
+        #: Waits for other processes that measure at the same time.
+        self.turn: Turn = nullcontext()
         #: All captures of the test as one.
         self.artifact = NO_ARTIFACT
         #: Who asked for the test to be gated.

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from pytest_ttnn_perf.core.hardware import UNKNOWN
 from pytest_ttnn_perf.core.metric import representative
@@ -75,11 +75,12 @@ if TYPE_CHECKING:
 _CLEAR: Final = "\r\x1b[2K"
 
 
-class LiveLine(Struct):
+class LiveLine:
     """A line of a terminal that is rewritten, or a log."""
 
-    stream: TextIO = field(default_factory=lambda: sys.stderr)
-    _is_shown: bool = False
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = stream or sys.stderr
+        self._is_shown = False
 
     def show(self, text: str) -> None:
         self._is_shown = True

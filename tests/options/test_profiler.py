@@ -8,33 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.model import counts_of, refusal_of, write_latency
-from tests.device.rig import Rig, said
 from tests.device.script import FAKE
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.harness.project import Project, Ran
+    from tests.harness.project import Project
 
 IGNORE = ("--ttnn-perf", "--ttnn-perf-missing=ignore", "--ttnn-perf-confirm=0")
-
-
-def profiler_of(ran: Ran) -> str:
-    """Return the profiler of a run, and why it is that one, from its heading."""
-    return said(ran)[0].partition(", profiler ")[2]
-
-
-def test_without_hardware_there_is_none_and_asking_for_one_is_refused(tmp_path: Path) -> None:
-    rig = Rig(tmp_path).write(test_host="def test_host(ttnn_perf): ttnn_perf.measure(int)")
-    rig.machine.path.mkdir()
-
-    ran = rig.pytest(None, *IGNORE)
-
-    assert (ran.code, counts_of(ran)) == (0, "1 passed")
-    assert profiler_of(ran) == "off (no device was found)"
-    assert refusal_of(rig.pytest(None, *IGNORE, "--ttnn-perf-profiler=realtime")) == (
-        "--ttnn-perf-profiler realtime: no device was found; use auto, or off"
-    )
 
 
 @pytest.mark.parametrize(
