@@ -208,15 +208,17 @@ def is_tracked(file: Path) -> bool | None:
 
 
 def stored_version(file: Path, version: str) -> str | None:
-    """Return one side of a conflict, if git has it.
+    """Return a file as git has it, if it does.
 
-    ``version`` is ``:1:`` for the base, ``:2:`` for ours and ``:3:`` for theirs.
+    ``version`` is ``HEAD:`` for the last commit, or one side of a conflict: ``:1:`` is the base,
+    ``:2:`` ours and ``:3:`` theirs.
 
     Raises:
         InputError: it is larger than any baseline.
     """
     top, name = _locate(file)
-    return _text(Git(top), f"{version}{name}", file) if top else None
+    where = "in the last commit" if version == "HEAD:" else "on each side of the conflict"
+    return _text(Git(top), f"{version}{name}", file, where) if top else None
 
 
 def _locate(file: Path) -> tuple[Path | None, str]:
@@ -226,11 +228,11 @@ def _locate(file: Path) -> tuple[Path | None, str]:
     return top, "" if top is None else os.path.relpath(folder / file.name, top)
 
 
-def _text(git: Git, name: str, file: Path) -> str | None:
+def _text(git: Git, name: str, file: Path, where: str) -> str | None:
     try:
         size_bytes = int(git.run("cat-file", "-s", name, timeout_s=TIMEOUT_S))
         if size_bytes > LARGEST_TEXT_BYTES:
-            expected = f"expected at most {LARGEST_TEXT_BYTES} bytes on each side of the conflict"
+            expected = f"expected at most {LARGEST_TEXT_BYTES} bytes {where}"
             raise InputError(file, f"{expected}, found {size_bytes}")
         text = git.run("cat-file", "blob", name, timeout_s=TIMEOUT_S)
     except GitError:
