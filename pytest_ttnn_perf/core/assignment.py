@@ -34,14 +34,17 @@ class PassKind(Enum):
 class ComparedVersions(Struct, frozen=True):
     """Two versions of a project; a worker tests its ``own``.
 
-    Files below ``shared``, relative to either, may be the other's. ``receipts``: it is recorded how
-    times are taken.
+    Files below ``shared``, relative to either, may be the other's. ``settings`` is the folder whose
+    configuration holds for the measurement; None for the worker's own root. ``receipts``: it is
+    recorded how times are taken. ``checklist``: rules are asked.
     """
 
     own: Path
     other: Path
     shared: tuple[str, ...] = ()
+    settings: Path | None = None
     receipts: bool = False
+    checklist: bool = False
 
 
 class Assignment(Struct, frozen=True):

@@ -61,7 +61,8 @@ def activate(config: pytest.Config) -> None:
         shared = read_assignment(Path(share)) if share else None
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
-    settings = settings_of(config)
+    versions = link.assignment.versions if link else None
+    settings = settings_of(config, root=versions.settings if versions else None)
     config.pluginmanager.register(Extensions(settings), "ttnn_perf_extensions")
     if link is not None:
         _work(config, settings, link)
@@ -108,11 +109,11 @@ def _work(config: pytest.Config, settings: Settings, link: OrchestratorLink) -> 
     from pytest_ttnn_perf.plugin.worker import PRINTING, AssignedTests, SessionForwarder, Worker
 
     _name_role(config, WORKER)
-    assignment = link.assignment
-    if assignment.versions is not None:
+    assignment, versions = link.assignment, link.assignment.versions
+    if versions is not None:
         # Two versions must not leave their reports in one place.
         settings = replace(settings, artifacts=assignment.folder)
-    if assignment.kind in _SAMPLES_ONLY:
+    if assignment.kind in _SAMPLES_ONLY and not (versions and versions.checklist):
         settings = replace(settings, checklist=Checklist.OFF)
     if _is_distributed(config) and not assignment.alone:
         os.environ[SHARE] = str(link.file)

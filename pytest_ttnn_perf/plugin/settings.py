@@ -25,16 +25,20 @@ from pytest_ttnn_perf.core.text import did_you_mean, repr_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
 
 _SETTINGS = pytest.StashKey[Settings]()
 
 
-def settings_of(config: pytest.Config) -> Settings:
-    """Return the settings of this run; options win over the file."""
+def settings_of(config: pytest.Config, *, root: Path | None = None) -> Settings:
+    """Return the settings of this run; options win over the file.
+
+    The file of pytest's own root folder, unless the first to ask names another ``root``.
+    """
     if _SETTINGS not in config.stash:
         try:
-            from_file, cwd = load_settings(config.rootpath), config.invocation_params.dir
+            from_file, cwd = load_settings(root or config.rootpath), config.invocation_params.dir
             settings = with_environment(from_file, os.environ, cwd)
             settings = with_options(settings, _given(config), cwd)
         except TtnnPerfError as error:
