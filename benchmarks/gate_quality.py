@@ -206,11 +206,10 @@ def _confirm(gate: GateRun, tests: list[str], measured: list[dict[str, Observati
         asked = [test for test in tests if gate.in_question(test)]
         controls = {test: again[test] for test in gate.controls(asked, profiled=False)}
         moves = gate.moves_of(controls)
-        if doubted and gate.check_shift(moves.overall) is not None:
+        if doubted and gate.check_shift(moves) is not None:
             moves = gate.moves_of(controls)
-        both = gate.first_moves(), moves
         for test in asked:
-            gate.confirm(test, again[test], number=number, profiled=False, moves=both)
+            gate.confirm(test, again[test], number=number, profiled=False, moves=moves)
         if doubted and gate.run.shift is None:
             passes = 1 + gate.settings.confirm
 

@@ -38,8 +38,9 @@ from pytest_ttnn_perf.gate.health import (
     orphans_in,
     stored_tests,
 )
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.judging import judge_run
-from pytest_ttnn_perf.gate.ratios import RUNS_FOR_SPREAD, centre_of
+from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.gate.store import BaselineStore
 from pytest_ttnn_perf.machine.git import stored_version, top_level
 from pytest_ttnn_perf.report.sentences import runs_seen
@@ -86,7 +87,7 @@ class _StoredMetric(NamedTuple):
 
 def _sessions_text(baseline: MetricBaseline) -> str:
     sessions, runs = len(baseline.current), baseline.runs
-    provisional = baseline.metric.compared_by_ratio and runs < RUNS_FOR_SPREAD
+    provisional = baseline.metric.compared_by_ratio and runs < DEFAULT_POLICY.few
     return f"{sessions} ({runs_seen(runs)})" if provisional else str(sessions)
 
 

@@ -27,14 +27,14 @@ from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.core.text import counted, percent
 from pytest_ttnn_perf.experiments.repository import Repository
 from pytest_ttnn_perf.gate.confirm import MEASURED_ONCE
-from pytest_ttnn_perf.gate.judge import session_of, settled_value
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, session_of, settled_value
 from pytest_ttnn_perf.gate.judging import (
-    Policies,
     judge_observation,
     judge_run,
     relabel_shifted,
     violations,
 )
+from pytest_ttnn_perf.gate.machine_shift import Suites
 from pytest_ttnn_perf.gate.ratios import band_of, centre_of
 from pytest_ttnn_perf.gate.store import BaselineStore
 from pytest_ttnn_perf.gate.update import (
@@ -128,14 +128,14 @@ def run_accept(options: argparse.Namespace) -> Result:
         update = Update.NEW
     accepted = acceptance_now(runs[records[0]].environment, options.reason)
     again = (*repeated_options(options), *(["--other-commit"] if options.other_commit else []))
-    policies = Policies(store)
+    suites = Suites(store)
     unchanged = there = 0
     for (hardware, test), measured in _measured(runs, tests, options.ids).items():
         stored = store.find(hardware, test)
         if all(_is_stored(result, stored) for result in measured):
             there += 1
             continue
-        judged = judge_observation(join_records(measured), policies, hardware=hardware)
+        judged = judge_observation(join_records(measured), suites, hardware=hardware)
         if shift is not None and update is not Update.ALL:
             judged = relabel_shifted(judged, shift)
         command = accept_command([result.record for result in measured], (test,), again)
@@ -431,15 +431,15 @@ def run_refresh(options: argparse.Namespace) -> Result:
     _refuse_options(options.rest)
     settings, history = edited_settings(options), wanted_history(options)
     store = BaselineStore(settings.baselines)
-    edits, policies = Edits(store), Policies(store)
-    found = _runs_by_test(history, policies)
+    edits, suites = Edits(store), Suites(store)
+    found = _runs_by_test(history, suites)
     where = f"the {counted(len(history.runs), 'run')} of {options.branch or 'the main branch'}"
     tests = dict.fromkeys(test for _, test in found)
     named = select_tests(tests, [*options.tests, *options.rest], options.ids, where=where)
     for (hardware, test), runs in found.items():
         if test not in named:
             continue
-        refresh = _Refresh(hardware, test, runs, policies)
+        refresh = _Refresh(hardware, test, runs, suites)
         refused = refresh.refusal(settings, repeated_options(options))
         if refused is not None:
             edits.refusals.append(Refusal(hardware.key, test, *refused))
@@ -475,7 +475,7 @@ def _accepted_value(stored: MetricBaseline) -> float:
 _Runs = list[tuple["RecordedRun", RecordedTest]]
 
 
-def _runs_by_test(history: RunHistory, policies: Policies) -> dict[tuple[Hardware, str], _Runs]:
+def _runs_by_test(history: RunHistory, suites: Suites) -> dict[tuple[Hardware, str], _Runs]:
     """Group whole runs by hardware and test."""
     found: dict[tuple[Hardware, str], _Runs] = {}
     for run in history.runs:
@@ -493,7 +493,7 @@ def _runs_by_test(history: RunHistory, policies: Policies) -> dict[tuple[Hardwar
             whole = record is not None and record.complete and not record.shift
             if whole and judged is not None and _is_whole(judged.observation):
                 renamed = replace(judged.observation, test=test, hardware=hardware)
-                judged = judge_observation(renamed, policies, hardware=hardware)
+                judged = judge_observation(renamed, suites, hardware=hardware)
                 name = run.id or f"{run.source.name} of {run.at}"
                 runs.append((run, RecordedTest(run.source.name, judged, name)))
     return dict(sorted(found.items(), key=lambda item: (item[0][0].key, item[0][1])))
@@ -514,11 +514,11 @@ class _Refresh(NamedTuple):
     hardware: Hardware
     test: str
     runs: _Runs
-    policies: Policies
+    suites: Suites
 
     @property
     def baselines(self) -> Mapping[str, MetricBaseline]:
-        stored = self.policies.store.find(self.hardware, self.test)
+        stored = self.suites.store.find(self.hardware, self.test)
         return stored.metrics if stored else {}
 
     @property
@@ -538,7 +538,7 @@ class _Refresh(NamedTuple):
         last, newest = self.runs[-1]
         export = "ttnn-perf history export -o . && " if last.source.is_stored else ""
         command = f"{export}{accept_command([newest.record], (self.test,), options)}"
-        judged = judge_observation(joined, self.policies, hardware=self.hardware)
+        judged = judge_observation(joined, self.suites, hardware=self.hardware)
         refused = _refusal_of(judged, tests, Update.IMPROVED, settings, command)
         return refused or next(filter(None, (self._crept(n, command) for n in self.times)), None)
 
@@ -571,9 +571,13 @@ class _Refresh(NamedTuple):
         if name not in self.baselines:
             return 0.0, 0.0
         stored, metrics = self.baselines[name], self.runs[-1][1].observation.metrics
-        policy = self.policies.of(self.hardware, metrics.values())
-        samples = len(metrics[name].samples)
-        band = band_of(stored, metrics[name].limits, policy=policy, samples=samples)
+        band = band_of(
+            stored,
+            metrics[name].limits,
+            policy=DEFAULT_POLICY,
+            suite=self.suites.of(self.hardware).get(stored.metric.source),
+            samples=len(metrics[name].samples),
+        )
         sign = -1.0 if stored.metric.better is Better.HIGHER else 1.0
         logs = [log(session.median) for session in self._sessions(name)]
         accepted = log(_accepted_value(stored))

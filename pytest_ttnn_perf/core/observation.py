@@ -109,9 +109,9 @@ class Verdict(Struct, frozen=True):
     that differs); without one it names the ops of a changed number. ``provisional``: the baseline
     has too few ``runs`` to show how much they differ. ``bound`` is the absolute limit that was
     broken. ``machine`` is how much worse the controls of the confirm passes were, which ``change``
-    is without; None if unknown. ``assumed``: samples that are single or equal show no noise, so
-    some is assumed. ``worst`` is the worst of the sessions that ``centre`` is of, for accuracies;
-    None where it is the centre.
+    is without; None if unknown. ``worst`` is the worst of the sessions that ``centre`` is of, for
+    accuracies; None where it is the centre. ``undecided``: within its limit, but so near that one
+    more measurement might decide.
     """
 
     metric: Annotated[Metric, Mark.INLINE]
@@ -129,8 +129,8 @@ class Verdict(Struct, frozen=True):
     bound: float | None = None
     runs: Omit[int] = 0
     machine: Omit[float | None] = None
-    assumed: Omit[bool] = False
     worst: Omit[float | None] = None
+    undecided: Omit[bool] = False
 
     @property
     def is_of_changed_time(self) -> bool:
@@ -173,17 +173,17 @@ class Verdict(Struct, frozen=True):
 
 
 class Shift(Struct, frozen=True):
-    """A move of most tests that no code change explains.
+    """A move of most times of one source together.
 
-    ``change`` is the median change over the tests that vote, as a fraction; positive is worse.
-    ``moved`` of the ``voting`` tests did. ``differences`` are changes since the baselines were
-    accepted.
+    ``change`` is their median change, as a fraction; positive is worse. ``moved`` of the ``voting``
+    tests did. ``differences`` are changes since the baselines were accepted.
     """
 
     change: float
     moved: int
     voting: int
     differences: tuple[str, ...] = ()
+    source: Omit[Source] = Source.WALL
 
     @property
     def worse(self) -> bool:

@@ -42,7 +42,7 @@ OPTIONS: Final = (
         "confirm",
         "number from 0",
         "N",
-        "Times a suspect is measured again in a fresh process before it fails (default: 2)",
+        "Times a suspect is measured again in a fresh process before it fails (default: 4)",
     ),
     (
         "timeout",

@@ -97,6 +97,13 @@ class Missing(Enum):
     IGNORE = "ignore"
 
 
+class TooNoisy(Enum):
+    """The fate of a test that cannot notice what must be noticed."""
+
+    WARN = "warn"
+    FAIL = "fail"
+
+
 class Isolate(Enum):
     """The process that tests run in: workers, or the user's own."""
 
@@ -209,10 +216,11 @@ class Settings(Struct, frozen=True):
     update: Update | None = None
     reason: str | None = None
     missing: Missing = Missing.FAIL
+    too_noisy: TooNoisy = TooNoisy.WARN
     required: bool = False
     stale_days: int = 180
     isolate: Isolate = Isolate.AUTO
-    confirm: int = 2
+    confirm: int = 4
     timeout: _Seconds = 3600.0
     warmup: int = 3
     iterations: Annotated[int, _FromOne] = 10

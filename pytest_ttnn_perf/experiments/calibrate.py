@@ -120,8 +120,6 @@ def _noise_of(
     logs = [log(session.median) for session in sessions]
     deviations = hypot(*(value - sum(logs) / count for value in logs))
     between = deviations / sqrt(count - 1) if count > 1 else None
-    # Of one run the gate takes the prior, but runs differ no less than its processes do.
-    reach = max(band.noise, policy.deviations * (between or 0.0))
     most = log1p(max(policy.too_noisy, limits.tolerance or 0.0))
     found = MetricNoise(
         test,
@@ -130,7 +128,7 @@ def _noise_of(
         MAD_TO_SIGMA * sum(session.mad / session.median for session in sessions) / count,
         between,
         fraction(band.limit),
-        hides=fraction(reach) if reach > most else None,
+        hides=fraction(band.noise) if band.noise > most else None,
     )
     if between is None:
         return found

@@ -2,89 +2,80 @@
 
 from __future__ import annotations
 
+from math import expm1
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.hardware import first_difference
-from pytest_ttnn_perf.core.metric import Source
+from pytest_ttnn_perf.core.metric import Source, median
 from pytest_ttnn_perf.core.observation import End, EndKind, Outcome, Reason
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
-from pytest_ttnn_perf.gate.machine_shift import Move, machine_move, middle_of, moved_again, vote_of
-from pytest_ttnn_perf.gate.ratios import is_open
+from pytest_ttnn_perf.gate.machine_shift import change_again
+from pytest_ttnn_perf.gate.ratios import news_of
 from pytest_ttnn_perf.gate.update import Action, actions_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from pytest_ttnn_perf.core.observation import JudgedTest, Observation, Verdict
+    from pytest_ttnn_perf.core.observation import JudgedTest, Observation, Shift, Verdict
     from pytest_ttnn_perf.core.settings import Update
+    from pytest_ttnn_perf.gate.ratios import Suite
 
 
 class MachineMoves:
     """Changes of controls against their baselines in one pass, by source.
 
-    All are fractions. ``overall`` takes each test once; ``otherwise`` holds without controls.
+    All are fractions. ``otherwise`` holds without controls: the shift of the run, if it is of that
+    source.
     """
 
-    __slots__ = ("by_source", "controls", "otherwise", "overall")
+    __slots__ = ("by_source", "controls", "otherwise")
 
     def __init__(
-        self, controls: Iterable[Mapping[Source, Move]], otherwise: float | None = None
+        self,
+        controls: Iterable[Mapping[Source, float]],
+        suites: Mapping[Source, Suite],
+        otherwise: Shift | None = None,
     ) -> None:
-        moves = [control for control in controls if control]
-        sources = {source for control in moves for source in control}
-        self.controls = len(moves)
-        self.otherwise = otherwise
+        changes: dict[Source, list[float]] = {}
+        self.controls, self.otherwise = 0, otherwise
+        for control in controls:
+            self.controls += bool(control)
+            for source, change in control.items():
+                changes.setdefault(source, []).append(change)
         self.by_source = {
-            source: machine_move([control[source] for control in moves if source in control])
-            for source in sources
+            source: expm1(news_of(median(known), suites[source].typical, len(known)))
+            for source, known in changes.items()
+            if source in suites
         }
-        middles = (middle_of(control.values()) for control in moves)
-        self.overall = machine_move([move for move in middles if move is not None])
 
     def of(self, source: Source) -> float | None:
         """Return the change of the machine for one source."""
-        move = self.by_source.get(source, self.otherwise)
+        otherwise = self.otherwise
+        usual = otherwise.change if otherwise and otherwise.source is source else None
+        move = self.by_source.get(source, usual)
         return None if move is None else round(move, 5)
 
 
 def is_steady(judged: JudgedTest) -> bool:
     """Return whether a test has not changed, and so shows the machine."""
     timings = {v.outcome for v in judged.verdicts if v.metric.compared_by_ratio}
-    return timings <= {Outcome.WITHIN, Outcome.SHIFTED}
+    return timings <= {Outcome.WITHIN, Outcome.SHIFTED, Outcome.TOO_NOISY}
 
 
-def moves_at_first(tests: Iterable[JudgedTest], otherwise: float | None) -> MachineMoves:
-    """Return the moves of the machine in the first pass."""
-    return MachineMoves(
-        (
-            {
-                source: move
-                for source in {verdict.metric.source for verdict in judged.verdicts}
-                if (move := vote_of(judged.verdicts, source)) is not None
-            }
-            for judged in tests
-            if is_steady(judged)
-        ),
-        otherwise,
-    )
-
-
-def moves_of_control(judged: JudgedTest, again: Observation) -> Mapping[Source, Move]:
-    """Return the moves of a control that was measured again."""
+def changes_of_control(judged: JudgedTest, again: Observation) -> Mapping[Source, float]:
+    """Return the change of a control for each source."""
     names = judged.observation.metrics.keys()
     if why_not_counted(judged.observation, again, names) is not None:
         return {}
-    by_source: dict[Source, list[Move]] = {}
-    for verdict in judged.verdicts:
+    found: dict[Source, float] = {}
+    for verdict in sorted(judged.verdicts, key=lambda verdict: verdict.metric.name):
         observed = again.metrics.get(verdict.metric.name)
-        move = moved_again(verdict, observed.samples) if observed else None
-        if move is not None:
-            by_source.setdefault(verdict.metric.source, []).append(move)
-    middles = {source: middle_of(moves) for source, moves in by_source.items()}
-    return {source: move for source, move in middles.items() if move is not None}
+        change = change_again(verdict, observed.samples) if observed else None
+        if change is not None and not verdict.metric.totals:
+            found.setdefault(verdict.metric.source, change)
+    return found
 
 
 #: The most controls of a pass, and how many there are whatever they cost.
@@ -95,25 +86,26 @@ _CHEAP_NS: Final = 1e9
 
 
 def choose_controls(
-    tests: Mapping[str, JudgedTest], suspects: Collection[str], sources: Collection[Source]
+    tests: Mapping[str, JudgedTest],
+    suspects: Collection[str],
+    sources: Collection[Source],
+    likeness: Callable[[str], float],
 ) -> tuple[str, ...]:
     """Choose the controls that are measured again with suspects.
 
-    Tests that are not suspect, and that tell most for their time: short and quiet ones. Beyond a
-    few, they take no longer than the suspects do, or a second. Tests that a shift explains come
-    last.
+    Tests that are not suspect, and whose ``likeness`` to the suspects is greatest. Beyond a few,
+    they take no longer than the suspects do, or a second. Tests that a shift explains come last.
     """
     candidates: list[tuple[bool, float, str]] = []
     for test, judged in tests.items():
         observation = judged.observation
         broken = observation.problems or observation.ended
         again = any(seen.confirmations for seen in observation.metrics.values())
-        moves = [move for source in sources if (move := vote_of(judged.verdicts, source))]
-        if test in suspects or broken or again or not moves or not is_steady(judged):
+        speaks = any(v.centre and v.metric.source in sources and v.limit for v in judged.verdicts)
+        if test in suspects or broken or again or not speaks or not is_steady(judged):
             continue
         shifted = any(verdict.outcome is Outcome.SHIFTED for verdict in judged.verdicts)
-        noise = min(move.limit for move in moves)
-        candidates.append((shifted, _wall_ns(observation) * noise**2, test))
+        candidates.append((shifted, -likeness(test), test))
     left_ns = sum(_wall_ns(tests[test].observation) for test in suspects)
     left_ns = max(left_ns, _CHEAP_NS)
     # Beside tests that moved with the machine, those that did not say more: they are asked alone.
@@ -138,18 +130,16 @@ def _wall_ns(observation: Observation) -> float:
 
 #: What is the same however often it is asked for, or is told at the end alone.
 MEASURED_ONCE: Final = frozenset({Source.REPLAY, Source.TRACY})
-#: What makes a new centre: one lucky or unlucky process must not become it.
-_DECISIVE: Final = frozenset({Action.ADD, Action.ACCEPT, Action.REPLACE})
+#: Passes that a new baseline takes: one lucky or unlucky process must not become it, and three show
+#: how far processes lie apart.
+_OF_NEW: Final = 2
 
 
-def in_question(
-    judged: JudgedTest, update: Update | None, *, passes: int, shift: float = 0.0
-) -> frozenset[str]:
+def in_question(judged: JudgedTest, update: Update | None, *, passes: int) -> frozenset[str]:
     """Return the metrics of a test that must be measured again.
 
     Those that may be worse than their limit, and those that would become a baseline. Times and
-    throughputs only: what is compared exactly has no luck. Each ``passes`` times at most. A
-    ``shift`` of the whole machine to the worse (a fraction) makes none a suspect.
+    throughputs only: what is compared exactly has no luck. Each ``passes`` times at most.
     """
     observation = judged.observation
     if observation.problems or observation.ended:
@@ -171,21 +161,27 @@ def in_question(
         and verdict.metric.source not in MEASURED_ONCE
         # A part is accepted with its total, and that is what is measured again.
         and verdict.reason is not Reason.EXPLAINS
-        and (
-            _is_suspect(verdict, observation, shift)
-            or actions.get(verdict.metric.name) in _DECISIVE
-        )
-        and len(observation.metrics[verdict.metric.name].confirmations) < passes
+        and _is_asked(verdict, observation, actions.get(verdict.metric.name), passes)
     )
 
 
-def _is_suspect(verdict: Verdict, observation: Observation, shift: float = 0.0) -> bool:
-    # By its numbers, which may be luck.
-    by_numbers = verdict.outcome in {Outcome.WITHIN, Outcome.REGRESSED} and verdict.reason is None
-    observed = observation.metrics.get(verdict.metric.name)
-    if not by_numbers or observed is None or not verdict.metric.compared_by_ratio:
+def _is_asked(
+    verdict: Verdict, observation: Observation, action: Action | None, passes: int
+) -> bool:
+    if action in {Action.ADD, Action.REPLACE}:
+        passes = min(passes, _OF_NEW)
+    elif action is not Action.ACCEPT and not _is_suspect(verdict, observation):
         return False
-    return is_open(verdict, observed, policy=DEFAULT_POLICY, shift=shift)
+    return len(observation.metrics[verdict.metric.name].confirmations) < passes
+
+
+def _is_suspect(verdict: Verdict, observation: Observation) -> bool:
+    # By its numbers, which may be luck, as long as each pass has some.
+    beyond = verdict.outcome is Outcome.REGRESSED and verdict.metric.compared_by_ratio
+    observed = observation.metrics.get(verdict.metric.name)
+    if verdict.reason is not None or observed is None or not (beyond or verdict.undecided):
+        return False
+    return all(samples and min(samples) > 0 for samples in observed.confirmations)
 
 
 def add_confirmation(
@@ -194,11 +190,12 @@ def add_confirmation(
     again: Observation,
     *,
     number: int,
-    moves: tuple[MachineMoves, MachineMoves],
+    first: Mapping[Source, Suite],
+    moves: MachineMoves,
 ) -> Observation:
     """Add the samples of confirm pass ``number`` to the metrics ``names``.
 
-    ``moves`` is what the machine did in the first pass and in this one.
+    ``first`` says what the machine did in the first pass, ``moves`` what it does in this one.
     """
     failed = why_not_counted(observation, again, names)
     if failed is None and not again.metrics.keys() >= set(names):
@@ -208,11 +205,13 @@ def add_confirmation(
     metrics = dict(observation.metrics)
     for name in names:
         observed = metrics[name]
-        first, now = (move.of(observed.metric.source) for move in moves)
+        source = observed.metric.source
+        move = first[source].move if source in first else None
+        at_first = None if move is None else round(expm1(move), 5)
         metrics[name] = replace(
             observed,
             confirmations=(*observed.confirmations, again.metrics[name].samples),
-            machine=(*(observed.machine or (first,)), now),
+            machine=(*(observed.machine or (at_first,)), moves.of(source)),
         )
     return replace(observation, metrics=metrics)
 

@@ -18,22 +18,26 @@ from pytest_ttnn_perf.gate.confirm import (
     MEASURED_ONCE,
     MachineMoves,
     add_confirmation,
+    changes_of_control,
     choose_controls,
     in_question,
     mark_unconfirmed,
-    moves_at_first,
-    moves_of_control,
 )
 from pytest_ttnn_perf.gate.judging import (
     DeviceResults,
-    Policies,
     check_numbers,
     check_sweeps,
     judge_observation,
-    machine_shift,
+    see_machine,
     violations,
 )
-from pytest_ttnn_perf.gate.machine_shift import bears_out, explain_by_shift
+from pytest_ttnn_perf.gate.machine_shift import (
+    Suites,
+    bears_out,
+    explain_by_shift,
+    likeness,
+    speakers,
+)
 from pytest_ttnn_perf.gate.record import Journal, RunContext, environment_of
 from pytest_ttnn_perf.gate.store import BaselineStore
 from pytest_ttnn_perf.gate.update import Updates, acceptance_now
@@ -42,6 +46,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
+    from pytest_ttnn_perf.core.baseline import MetricBaseline
+    from pytest_ttnn_perf.core.hardware import Hardware
+    from pytest_ttnn_perf.core.metric import Source
     from pytest_ttnn_perf.core.observation import Coverage, JudgedTest, Location, Shift, SweepPoint
     from pytest_ttnn_perf.core.settings import Settings
 
@@ -61,7 +68,7 @@ class GateRun:
     points: Mapping[str, SweepPoint] = field(default_factory=dict)
     #: Whether a shift is still to be borne out by controls.
     doubts_shift: bool = False
-    _policies: Policies = field(init=False)
+    _suites: Suites = field(init=False)
     _updates: Updates = field(init=False)
     #: By node id, as pytest, workers and passes name tests; records and baselines do not.
     _tests: dict[str, JudgedTest] = field(default_factory=dict)
@@ -75,7 +82,7 @@ class GateRun:
         part = f"{now.microsecond // 1000:03x}{secrets.randbelow(4096):03x}"
         identifier = f"{now:%Y%m%dT%H%M%SZ}-{part}"
         self.store = BaselineStore(settings.baselines)
-        self._policies = Policies(self.store)
+        self._suites = Suites(self.store)
         self._updates = Updates(self.store, settings.update)
         self.journal = Journal(settings.artifacts / "runs" / f"{identifier}.jsonl")
         self.run = Run(self.context.hardware, {}, label=settings.label, id=identifier)
@@ -155,7 +162,7 @@ class GateRun:
         return self._judge(observation)
 
     def _judge(self, observation: Observation) -> JudgedTest:
-        judged = judge_observation(observation, self._policies, hardware=self.context.hardware)
+        judged = judge_observation(observation, self._suites, hardware=self.context.hardware)
         judged = check_numbers(judged, self.settings)
         if self.run.shift is not None:
             verdicts = explain_by_shift(judged.verdicts, self.run.shift)
@@ -192,8 +199,7 @@ class GateRun:
         Only those of the device pass, or only the others, if ``profiled`` says.
         """
         judged, passes = self._tests[test], self.settings.confirm
-        shift = max(self._shift or 0.0, 0.0)
-        names = in_question(judged, self._updates.update, passes=passes, shift=shift)
+        names = in_question(judged, self._updates.update, passes=passes)
         if profiled is None or not names:
             return names
         return frozenset(name for name in names if self._is_of_device(test, name) is profiled)
@@ -222,21 +228,37 @@ class GateRun:
             and self._is_of_device(test, verdict.metric.name) is profiled
         }
         in_question = {test for test in judged if self.in_question(test)}
-        return choose_controls(judged, {*suspects, *in_question}, sources)
+        alike = self._speakers(suspects, sources)
+
+        def likeness_of(test: str) -> float:
+            own = self._speakers([test], sources)
+            found = [likeness(one, other) for one in own for other in alike]
+            return max(found, default=0.0)
+
+        return choose_controls(judged, {*suspects, *in_question}, sources, likeness_of)
+
+    def _speakers(
+        self, tests: Collection[str], sources: Collection[Source]
+    ) -> list[MetricBaseline]:
+        stored = [(self._hardware_of(test), self.identity(test)) for test in tests]
+        known = [self.store.find(*each) for each in stored]
+        return [
+            baseline
+            for test in known
+            if test is not None
+            for source, baseline in speakers(test).items()
+            if source in sources
+        ]
+
+    def _hardware_of(self, test: str) -> Hardware:
+        judged = self._tests.get(test)
+        return (judged and judged.observation.hardware) or self.context.hardware
 
     def moves_of(self, controls: Mapping[str, Observation]) -> MachineMoves:
         """Return how the machine moved, by controls that were measured again."""
-        moves = (moves_of_control(self._tests[test], again) for test, again in controls.items())
-        return MachineMoves(moves, otherwise=self._shift)
-
-    def first_moves(self) -> MachineMoves:
-        """Return how the machine moved in the first pass, by steady tests."""
-        steady = (judged for test, judged in self._tests.items() if not self.in_question(test))
-        return moves_at_first(steady, self._shift)
-
-    @property
-    def _shift(self) -> float | None:
-        return self.run.shift.change if self.run.shift else None
+        changes = (changes_of_control(self._tests[test], again) for test, again in controls.items())
+        suites = self._suites.of(self._hardware_of(next(iter(controls), "")))
+        return MachineMoves(changes, suites, otherwise=self.run.shift)
 
     def confirm(
         self,
@@ -245,15 +267,19 @@ class GateRun:
         *,
         number: int,
         profiled: bool,
-        moves: tuple[MachineMoves, MachineMoves],
+        moves: MachineMoves,
     ) -> JudgedTest:
         """Add the results of confirm pass ``number``, and judge anew.
 
-        ``moves`` are those of the machine in the first pass and in this one.
+        ``moves`` are those of the machine in this pass.
         """
         observation = self._tests[test].observation
         names = self.in_question(test, profiled=profiled)
-        return self._record(add_confirmation(observation, names, again, number=number, moves=moves))
+        first = self._suites.of(self._hardware_of(test))
+        confirmed = add_confirmation(
+            observation, names, again, number=number, first=first, moves=moves
+        )
+        return self._record(confirmed)
 
     def cannot_confirm(self, test: str, why: str) -> JudgedTest:
         """Note that a test could not be measured again, and judge anew."""
@@ -261,37 +287,37 @@ class GateRun:
         return self._record(mark_unconfirmed(observation, self.in_question(test), why))
 
     def assess_machine(self) -> Shift | None:
-        """Return the shift of the machine, once all tests are measured.
+        """Learn of the machine, and judge all tests anew.
 
         Accepting all is the answer to a machine that has changed for good: then nothing is
         explained away. A gain, or a session, of a shifted machine is not written.
         """
-        if self.settings.update is Update.ALL:
-            return None
+        observations = [judged.observation for judged in self._tests.values()]
         run = self.run
-        shift = machine_shift(
-            self._tests, self.store, hardware=run.hardware, environment=run.environment
-        )
-        if shift is None:
-            return None
-        self.run = replace(run, shift=shift)
-        self.doubts_shift = shift.worse and self.settings.confirm > 0
-        self._updates.only_new()
-        for test, judged in self._tests.items():
-            verdicts = explain_by_shift(judged.verdicts, shift)
-            self._decide(test, replace(judged, written=frozenset(), verdicts=verdicts))
+        shift = see_machine(observations, self._suites, run.hardware, run.environment)
+        if shift is not None and self.settings.update is Update.ALL:
+            self._suites.excuse_nothing(shift.source)
+            shift = None
+        if shift is not None:
+            self.run = replace(run, shift=shift)
+            self.doubts_shift = shift.worse and self.settings.confirm > 0
+            self._updates.only_new()
+        for observation in observations:
+            self._judge(observation)
         return shift
 
-    def check_shift(self, move: float | None) -> Shift | None:
+    def check_shift(self, moves: MachineMoves) -> Shift | None:
         """Return a shift that controls refute; judge every test again.
 
         Where no control moved with a number, the votes stand.
         """
         self.doubts_shift = False
         shift = self.run.shift
+        move = moves.by_source.get(shift.source) if shift else None
         if shift is None or move is None or bears_out(shift, move):
             return None
         self.run = replace(self.run, shift=None, shift_refuted=True)
+        self._suites.excuse_nothing(shift.source)
         self._updates = Updates(self.store, self.settings.update)
         for judged in tuple(self._tests.values()):
             self._judge(judged.observation)

@@ -17,10 +17,15 @@ from pytest_ttnn_perf.core.text import NANOSECONDS_IN
 from pytest_ttnn_perf.gate.ratios import judge_ratio, mad
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import TypeAlias
 
     from pytest_ttnn_perf.core.baseline import MetricBaseline, TestBaseline
     from pytest_ttnn_perf.core.observation import MetricObservation, Observation
+    from pytest_ttnn_perf.gate.ratios import Suite
+
+    #: What the times of each source show together.
+    Suites: TypeAlias = Mapping[Source, Suite]
 
 
 class Policy(Struct, frozen=True):
@@ -28,33 +33,36 @@ class Policy(Struct, frozen=True):
 
     #: No regression below this is ever reported, however quiet a test looks.
     floor: float = 0.02
-    #: Noise between runs that is assumed before runs show it; weighs as six of them.
+    #: How far runs are assumed to lie apart until they show it.
     prior_wall: float = 0.015
     prior_device: float = 0.005
-    #: Least noise believed, so that a few identical runs do not make a razor.
-    least_noise: float = 0.003
-    #: The limit, in standard deviations of how far the next run may be off. So far out because
-    #: what is off in a run may stay so in all its processes: measuring again cannot tell it then.
-    deviations: float = 3.4
+    #: What is assumed weighs as so many runs, or processes, or tests of the run that is judged.
+    weight: int = 10
+    #: The chance that an unchanged test is beyond its limit, if its noise is what the rule takes it
+    #: to be. It is not always: see how often the gate is wrong.
+    chance: float = 4e-4
+    #: A test with this many times the usual variance is no pattern for others.
+    wild: float = 9.0
+    #: The most of the noise that is taken to be new in each process: calm nights do not last.
+    most_fresh: float = 0.9
+    #: The most by which a run whose tests lie further apart than usual widens limits: what is
+    #: further apart has changed.
+    widest: float = 2.0
     #: A first measurement beyond this part of the limit is measured again, ...
     screen: float = 0.7
-    #: ... and cleared by a measurement that is within this part of it.
+    #: ... and cleared by a measurement that is within this part of it, ...
     agree: float = 0.5
-    #: A change lies this many times as far out (in logarithms) as the furthest stored runs on its
-    #: side: the next one of a rare kind may be a little further out than those stored.
-    guard: float = 1.1
-    #: One far run may be an accident, and it stays in the baseline: it lifts no limit. Two lift it
-    #: to this at most. Three are a kind of run, and lift it up to the bound of TOO_NOISY.
-    guard_of_two: float = 0.04
-    #: Where noise alone makes the limit exceed this, a regression of this size could have passed.
+    #: ... or by the mean of as many as this.
+    passes: int = 4
+    #: A limit beyond this would let through what must be noticed; and a change below this is only
+    #: told while a baseline has few runs.
     too_noisy: float = 0.20
+    #: Fewer runs do not show a test's noise, and fewer tests say nothing of the machine.
+    few: int = 3
+    #: Least noise believed of rounds that are compared in turns.
+    least_noise: float = 0.003
     #: Shorter differences than this mean nothing on a device clock.
     device_floor_ns: float = 1_000.0
-    #: If this share of this many tests moved the same way, the machine did; of fewer, all must.
-    shift_tests: int = 8
-    shift_share: float = 0.6
-    #: Fewer tests than this say nothing of the machine.
-    least_shift_tests: int = 3
     bytes_tolerance: float = 0.02
     #: Largest drop in accuracy, in its own unit; scaled up for metrics beyond 1 (percentages).
     accuracy_drop: float = 0.002
@@ -68,6 +76,8 @@ class Policy(Struct, frozen=True):
 
 
 DEFAULT_POLICY = Policy()
+#: Each metric is judged by its own baseline alone.
+NO_SUITES: Final[Suites] = {}
 
 
 def with_parts_explaining(
@@ -132,7 +142,7 @@ def judge_test(
     baseline: TestBaseline | None,
     *,
     other_keys: tuple[str, ...] = (),
-    policy: Policy = DEFAULT_POLICY,
+    suites: Suites = NO_SUITES,
 ) -> tuple[Verdict, ...]:
     """Judge every gated metric of a test, and of its baseline.
 
@@ -140,7 +150,7 @@ def judge_test(
         observation: The test as it was recorded.
         baseline: Its baseline on the same hardware key, if there is one.
         other_keys: The other hardware keys that have a baseline of it.
-        policy: The gate's constants.
+        suites: What the baselines of the hardware key show together, by source.
     """
     ended = observation.ended
     match ended:
@@ -159,9 +169,9 @@ def judge_test(
     stored = baseline.metrics if baseline else {}
     stored = {name: metric for name, metric in stored.items() if not metric.metric.only_recorded}
     verdicts = [
-        _judge_metric(observed, stored.get(name), obstacle, policy)
+        _judge_metric(observed, stored.get(name), obstacle, suites)
         if not observed.confirmations
-        else _judge_again(observed, stored.get(name), obstacle, policy, ended)
+        else _judge_again(observed, stored.get(name), obstacle, suites, ended)
         for name, observed in observation.metrics.items()
         # What has a baseline is gated: to be only recorded from now on, it must leave the file.
         # What says nothing of the test alone is never gated, whatever an older file has.
@@ -238,7 +248,7 @@ def _judge_metric(
     observed: MetricObservation,
     baseline: MetricBaseline | None,
     obstacle: Verdict | None,
-    policy: Policy,
+    suites: Suites,
 ) -> Verdict:
     # Unusable samples, broken absolute limits and unsteady values fail whatever is stored.
     verdict = _unusable(observed) or _broken_bound(observed) or _unsteady(observed)
@@ -256,8 +266,9 @@ def _judge_metric(
     if observed.metric.better is Better.EQUAL:
         return _judge_equal(observed, baseline)
     if observed.metric.compared_by_ratio:
-        return judge_ratio(observed, baseline, policy=policy)
-    return _judge_difference(observed, baseline, policy=policy)
+        suite = suites.get(observed.metric.source)
+        return judge_ratio(observed, baseline, policy=DEFAULT_POLICY, suite=suite)
+    return _judge_difference(observed, baseline, policy=DEFAULT_POLICY)
 
 
 def _metric_obstacle(metric: Metric, stored: Metric) -> Verdict | None:
@@ -288,7 +299,7 @@ def _judge_again(
     observed: MetricObservation,
     baseline: MetricBaseline | None,
     obstacle: Verdict | None,
-    policy: Policy,
+    suites: Suites,
     unconfirmed: End | None,
 ) -> Verdict:
     """Judge a metric that was measured again, perhaps in vain.
@@ -298,13 +309,13 @@ def _judge_again(
     flaws = [_flaw(observed.metric, samples) for samples in observed.confirmations]
     number = next((number for number, flaw in enumerate(flaws) if flaw), None)
     if number is None:
-        return _judge_metric(observed, baseline, obstacle, policy)
+        return _judge_metric(observed, baseline, obstacle, suites)
     flaw = flaws[number]
     flawed = f"confirm pass {number + 1}: {flaw.value if flaw else ''}"
     why = unconfirmed.text if unconfirmed else flawed
     known = replace(observed, confirmations=observed.confirmations[:number])
     once, so_far = (
-        _judge_metric(seen, baseline, obstacle, policy)
+        _judge_metric(seen, baseline, obstacle, suites)
         for seen in (replace(observed, confirmations=()), known)
     )
     if once.outcome is so_far.outcome is Outcome.WITHIN:
@@ -422,6 +433,15 @@ def _unsteady(observed: MetricObservation) -> Verdict | None:
         observed=samples[0],
         samples=len(samples),
     )
+
+
+def is_learning(verdict: Verdict) -> bool:
+    """Return whether a verdict on few runs is a warning.
+
+    What is assumed of their noise may be too little, but not by so much.
+    """
+    small = verdict.change is not None and round(verdict.change, 9) < DEFAULT_POLICY.too_noisy
+    return verdict.provisional and verdict.reason is None and small
 
 
 def settled_value(observed: MetricObservation) -> float | None:

@@ -33,10 +33,15 @@ from pytest_ttnn_perf.core.observation import (
     Outcome,
     Reason,
 )
-from pytest_ttnn_perf.core.settings import Checklist, Missing
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, doubt_gains, judge_test, settled_value
-from pytest_ttnn_perf.gate.machine_shift import explain_by_shift, shift_of
-from pytest_ttnn_perf.gate.ratios import learned_prior
+from pytest_ttnn_perf.core.settings import Checklist, Missing, TooNoisy
+from pytest_ttnn_perf.gate.judge import (
+    NO_SUITES,
+    doubt_gains,
+    is_learning,
+    judge_test,
+    settled_value,
+)
+from pytest_ttnn_perf.gate.machine_shift import Suites, explain_by_shift
 from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES, VERDICT_RULES, ask_numbers
 
 if TYPE_CHECKING:
@@ -46,7 +51,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.observation import Run, Shift, Verdict
     from pytest_ttnn_perf.core.ops import OpGroups
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.gate.judge import Policy
     from pytest_ttnn_perf.gate.store import BaselineStore
     from pytest_ttnn_perf.gate.sweeps import AxisEffect, Sweep
 
@@ -55,38 +59,19 @@ if TYPE_CHECKING:
 RegionTimes = Mapping[str, tuple[float, float]]
 
 
-class Policies:
-    """The gate's constants for each hardware key, as its baselines teach them."""
-
-    def __init__(self, store: BaselineStore) -> None:
-        self.store = store
-        self._learned: dict[Hardware, Policy] = {}
-
-    def of(self, hardware: Hardware, metrics: Iterable[MetricObservation]) -> Policy:
-        """Return the constants for a test with these metrics."""
-        if all(observed.metric.source is Source.WALL for observed in metrics):
-            return DEFAULT_POLICY
-        if hardware not in self._learned:
-            prior = learned_prior(self.store.neighbours(hardware), policy=DEFAULT_POLICY)
-            usual = DEFAULT_POLICY.prior_device
-            learned = replace(DEFAULT_POLICY, prior_device=usual if prior is None else prior)
-            self._learned[hardware] = learned
-        return self._learned[hardware]
-
-
 def judge_observation(
-    observation: Observation, policies: Policies, *, hardware: Hardware | None
+    observation: Observation, suites: Suites, *, hardware: Hardware | None
 ) -> JudgedTest:
     """Judge one test on its own hardware, else on ``hardware``."""
-    store, own = policies.store, observation.hardware or hardware
+    store, own = suites.store, observation.hardware or hardware
     if observation.node_id is not None:
         store.node_ids.setdefault(observation.test, observation.node_id)
     # Decoding refuses a record that lacks both: no test may drop out of the judging here.
     assert own is not None, f"{observation.test} has no hardware"
     baseline = store.find(own, observation.test)
     other_keys = () if baseline else store.keys_with(observation.test)
-    policy = policies.of(own, observation.metrics.values()) if baseline else DEFAULT_POLICY
-    verdicts = judge_test(observation, baseline, other_keys=other_keys, policy=policy)
+    of_key = suites.of(own) if baseline else NO_SUITES
+    verdicts = judge_test(observation, baseline, other_keys=other_keys, suites=of_key)
     judged = JudgedTest(observation, doubt_gains(verdicts))
     return judged if observation.ops is None else _with_ops(judged, observation.ops, store, own)
 
@@ -231,37 +216,22 @@ def join_answers(observation: Observation, answered: Answers | Observation) -> O
 
 def judge_run(run: Run, store: BaselineStore, settings: Settings) -> Run:
     """Judge every test of a recorded run anew, and its machine."""
-    policies = Policies(store)
-
-    def judge(observation: Observation) -> JudgedTest:
-        return judge_observation(observation, policies, hardware=run.hardware)
-
+    suites = Suites(store)
     observations = [judged.observation for judged in run.tests.values()]
     if settings.targets is not None:
         from pytest_ttnn_perf.gate.targets import with_targets
 
         observations = [with_targets(o, run.hardware, settings.targets) for o in observations]
-    tests = {each.test: judge(each) for each in observations}
-    shift = None
-    if not run.shift_refuted:  # it shows in what was measured at first
-        first = {each.test: judge(each) for each in map(_before_confirming, observations) if each}
-        shift = machine_shift(
-            {**tests, **first}, store, hardware=run.hardware, environment=run.environment
-        )
-    if shift is not None:
-        tests = {name: relabel_shifted(judged, shift) for name, judged in tests.items()}
-    tests = {name: _check_again(judged, settings) for name, judged in tests.items()}
+    shift = see_machine(observations, suites, run.hardware, run.environment)
+    if shift is not None and run.shift_refuted:
+        suites.excuse_nothing(shift.source)
+        shift = None
+    tests = {}
+    for observation in observations:
+        judged = judge_observation(observation, suites, hardware=run.hardware)
+        judged = judged if shift is None else relabel_shifted(judged, shift)
+        tests[observation.test] = _check_again(judged, settings)
     return replace(run, tests=check_sweeps(tests, settings), shift=shift)
-
-
-def _before_confirming(observation: Observation) -> Observation | None:
-    metrics = observation.metrics
-    if not any(observed.confirmations for observed in metrics.values()):
-        return None
-    first = {
-        name: replace(observed, confirmations=(), machine=()) for name, observed in metrics.items()
-    }
-    return replace(observation, metrics=first, ended=None)
 
 
 def _check_again(judged: JudgedTest, settings: Settings) -> JudgedTest:
@@ -305,25 +275,18 @@ _BUSY: Final = 0.5
 _WORDS: Final = {"host_hash": "host", "cpu_count": "processors", "system": "kernel"}
 
 
-def machine_shift(
-    tests: Mapping[str, JudgedTest],
-    store: BaselineStore,
-    *,
+def see_machine(
+    observations: Collection[Observation],
+    suites: Suites,
     hardware: Hardware | None,
     environment: Environment,
 ) -> Shift | None:
-    """Return the shift of the machine since the baselines were accepted.
-
-    A machine that is a little slower, and no test beyond its limit, is noise that limits are for.
-    """
-    shift = shift_of(judged.verdicts for judged in tests.values())
+    """Learn of the machine from all tests; return its shift."""
+    known = [(own, o) for o in observations if (own := o.hardware or hardware) is not None]
+    shift = suites.see(known)
     if shift is None:
         return None
-    verdicts = (verdict for judged in tests.values() for verdict in judged.verdicts)
-    beyond = (v for v in verdicts if v.outcome is Outcome.REGRESSED and v.reason is None)
-    if shift.worse and not any(verdict.metric.compared_by_ratio for verdict in beyond):
-        return None
-    found = differences_of(tests, store, hardware=hardware, environment=environment)
+    found = differences_of(observations, suites.store, hardware=hardware, environment=environment)
     differences = [difference_text(*each) for each in found]
     load, processors = environment.load_1m, environment.cpu_count
     if load is not None and processors and load > _BUSY * processors:
@@ -337,7 +300,7 @@ def relabel_shifted(judged: JudgedTest, shift: Shift) -> JudgedTest:
 
 
 def differences_of(
-    tests: Mapping[str, JudgedTest],
+    observations: Iterable[Observation],
     store: BaselineStore,
     *,
     hardware: Hardware | None,
@@ -347,9 +310,9 @@ def differences_of(
     found: Counter[tuple[str, Scalar, Scalar]] = Counter()
     compared = 0
     current = {**environment.lasting, "ttnn": environment.ttnn}
-    for judged in tests.values():
-        own = judged.observation.hardware or hardware
-        baseline = store.find(own, judged.observation.test) if own else None
+    for observation in observations:
+        own = observation.hardware or hardware
+        baseline = store.find(own, observation.test) if own else None
         if baseline is not None:
             compared += 1
             then = {**baseline.accepted.environment, "ttnn": baseline.accepted.ttnn}
@@ -371,8 +334,7 @@ def failing_verdicts(judged: JudgedTest, settings: Settings) -> tuple[Verdict, .
     """Return the verdicts that fail a test, unless it was written."""
     if judged.written:
         return ()
-    missing = settings.missing
-    return tuple(verdict for verdict in judged.verdicts if _fails(verdict, missing=missing))
+    return tuple(verdict for verdict in judged.verdicts if _fails(verdict, settings))
 
 
 def violations(judged: JudgedTest, checklist: Checklist) -> tuple[Finding, ...]:
@@ -388,18 +350,21 @@ def is_failed(judged: JudgedTest, settings: Settings) -> bool:
     return bool(wrong or failing_verdicts(judged, settings))
 
 
-def _fails(verdict: Verdict, *, missing: Missing) -> bool:
+def _fails(verdict: Verdict, settings: Settings) -> bool:
     match verdict.outcome:
         case Outcome.WITHIN | Outcome.IMPROVED | Outcome.SHIFTED:
             return False  # a shift is no test's own fault: it fails the run
-        case Outcome.TOO_NOISY:
+        case Outcome.TOO_NOISY if verdict.reason is None:
             # Fewer than three runs cannot show the noise: the verdict is a warning until then.
-            return not verdict.provisional
-        case Outcome.REGRESSED | Outcome.NO_DATA:
+            return settings.too_noisy is TooNoisy.FAIL and not verdict.provisional
+        case Outcome.REGRESSED if is_learning(verdict):
+            return False
+        case Outcome.REGRESSED | Outcome.NO_DATA | Outcome.TOO_NOISY:
             return True
         case Outcome.NO_BASELINE | Outcome.NOT_COMPARABLE:
             # Another unit is a mistake in the test or the file, not a missing baseline.
-            return missing is Missing.FAIL or verdict.reason is Reason.OTHER_DEFINITION
+            failing = settings.missing is Missing.FAIL
+            return failing or verdict.reason is Reason.OTHER_DEFINITION
 
 
 class DeviceResults(Struct, frozen=True):

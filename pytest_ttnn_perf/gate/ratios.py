@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from itertools import groupby
-from math import exp, expm1, hypot, log, log1p, log2, sqrt
-from operator import itemgetter, truediv
+from itertools import groupby, pairwise
+from math import exp, expm1, log, log1p, sqrt
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.core.metric import Better, Source, median, median_of_sorted
+from pytest_ttnn_perf.core.metric import Better, Source, median
 from pytest_ttnn_perf.core.observation import Outcome, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_ttnn_perf.core.baseline import MetricBaseline, TestBaseline
+    from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
+    from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.core.observation import Limits, MetricObservation
     from pytest_ttnn_perf.gate.judge import Policy
 
@@ -31,86 +32,315 @@ def mad(values: Iterable[float], centre: float) -> float:
     return median([abs(value - centre) for value in values])
 
 
-#: Runs that show how much runs differ; fewer leave it to the prior.
-RUNS_FOR_SPREAD: Final = 3
-#: Runs that the prior weighs as.
-_PRIOR_WEIGHT: Final = 6
-#: A run further out than this many robust deviations tells no more than one that is as far: one
-#: wild night must not widen the limit for good. Fewer runs show no robust deviation.
-_CLIP: Final = 2.5
-_RUNS_FOR_CLIP: Final = 5
 #: Logarithms beyond this have no exponential; as a change it means "beyond any measure".
 _LARGEST_LOG: Final = 700.0
-_LOG_2: Final = log(2)
-#: Noise within a session that samples do not show, as a part of that between runs, ...
-_UNSEEN_WITHIN: Final = 2 / 3
-#: ... and what both make together.
-_WITH_UNSEEN: Final = hypot(1, _UNSEEN_WITHIN)
+#: A median of R values has this many times the variance of one value, divided by R.
+_OF_MEDIAN: Final = MEDIAN_ERROR**2
 #: What every metric asks for: on Python 3.11 a member takes ten times as long to get by its class.
 _HIGHER: Final = Better.HIGHER
 _WALL: Final = Source.WALL
 _WITHIN: Final = Outcome.WITHIN
 
 
+class History(NamedTuple):
+    """Runs of a baseline on one side of its last accept.
+
+    Values are logarithms; positive is worse. ``processes`` are the squares of processes about the
+    mean of their run, and their degrees of freedom.
+    """
+
+    runs: tuple[str, ...]
+    values: tuple[float, ...]
+    processes: tuple[float, int]
+
+
+def histories_of(baseline: MetricBaseline) -> tuple[History, ...]:
+    """Return the history since the last accept, and that before it.
+
+    Processes of one run share the state of the machine that hour. They agree with each other
+    better than with the next run, so they are one witness and not several: their median counts.
+    """
+    sides = (baseline.current, baseline.sessions[: baseline.since])
+    return tuple(_history(side, baseline.metric) for side in sides if side)
+
+
+def _history(sessions: Sequence[Session], metric: Metric) -> History:
+    sign = _sign(metric)
+    runs, values, squares, degrees = [], [], 0.0, 0
+    for run, group in groupby(sessions, key=itemgetter(3)):
+        logs = [sign * log(session[0]) for session in group]
+        runs.append(run)
+        values.append(median(logs))
+        mean = sum(logs) / len(logs)
+        squares += sum((value - mean) ** 2 for value in logs)
+        degrees += len(logs) - 1
+    return History(tuple(runs), tuple(values), (squares, degrees))
+
+
+def _sign(metric: Metric) -> float:
+    return -1.0 if metric.better is _HIGHER else 1.0
+
+
+class Suite(NamedTuple):
+    """Noise that the times of one source on one hardware key share.
+
+    ``prior`` is the deviation between runs that is assumed, ``variance`` is that of a usual test,
+    and ``typical`` the deviation of the middle one.
+    ``fresh`` is the variance that is new in each process, ``share`` its part of all. ``follows`` is
+    how much a run is like the one before. ``machine`` is the move of the machine in each run.
+
+    Of the run that is judged: ``move`` is that of its machine; None where too few tests tell.
+    ``spread`` is how many times as far as usual its tests lie apart.
+    """
+
+    prior: float
+    variance: float
+    typical: float
+    fresh: float = 0.0
+    share: float = 0.0
+    follows: float = 0.0
+    machine: Mapping[str, float] = {}
+    move: float | None = 0.0
+    spread: float = 1.0
+
+    def usual_move(self, policy: Policy) -> Band:
+        """Return how the machine usually moves, and the limit for its move.
+
+        It is judged like a test.
+        """
+        moves = list(self.machine.values())
+        centre = median(moves) if moves else 0.0
+        count = max(len(moves), 1)
+        squares = sum((move - centre) ** 2 for move in moves)
+        degrees = count - 1 + policy.weight
+        variance = (squares + policy.weight * self.prior**2) / degrees
+        noise = t_quantile(1 - policy.chance, degrees) * sqrt(variance * (1 + _OF_MEDIAN / count))
+        limit = max(noise, log1p(policy.floor))
+        return Band(centre, limit, limit, noise, sqrt(variance), count)
+
+
+def suite_of(baselines: Sequence[MetricBaseline], *, policy: Policy) -> Suite:
+    """Return what baselines of one source show together."""
+    known = [histories_of(baseline) for baseline in baselines]
+    on_device = any(baseline.metric.source is not _WALL for baseline in baselines)
+    prior = policy.prior_device if on_device else policy.prior_wall
+    machine = _moves(known, policy)
+    residuals = [_residuals(histories, machine) for histories in known]
+    shown = [
+        (sum(r * r for r in each), len(each) - len(k))
+        for each, k in zip(residuals, known, strict=True)
+    ]
+    shown = [(squares, degrees) for squares, degrees in shown if degrees]
+    # One test that is far noisier than the others is no pattern for them.
+    most = policy.wild * median([squares / degrees for squares, degrees in shown] or [0.0])
+    squares = sum(min(squares, most * degrees) for squares, degrees in shown)
+    degrees = sum(degrees for _, degrees in shown)
+    variance = (squares + policy.weight * prior**2) / (degrees + policy.weight)
+    within = [within_of(baseline) ** 2 for baseline in baselines]
+    processes = [_processes(histories) for histories in known]
+    new = sum(squares for squares, _ in processes) + policy.weight * sum(within) / len(within)
+    # Runs differ no less than the processes of one of them.
+    count = sum(degrees for _, degrees in processes)
+    variance = max(variance, new / (count + policy.weight))
+    variances = [
+        _variance(each, len(histories), max(variance, own), policy)
+        for each, histories, own in zip(residuals, known, within, strict=True)
+    ]
+    mean = sum(variances) / len(variances)
+    all_of_it = sum(own * degrees for own, (_, degrees) in zip(variances, processes, strict=True))
+    share = min(new / (all_of_it + policy.weight * mean), policy.most_fresh)
+    follows = _follows(residuals, variances)
+    return Suite(prior, variance, sqrt(median(variances)), share * mean, share, follows, machine)
+
+
+def _moves(known: Sequence[Sequence[History]], policy: Policy) -> dict[str, float]:
+    """Return the median move of tests in each run."""
+    by_run: dict[str, list[float]] = {}
+    for histories in known:
+        for history in histories:
+            centre = median(history.values)
+            for run, value in zip(history.runs, history.values, strict=True):
+                by_run.setdefault(run, []).append(value - centre)
+    told = {run: moves for run, moves in by_run.items() if run and len(moves) >= policy.few}
+    middles = {run: median(moves) for run, moves in told.items()}
+    apart = [abs(move - middles[run]) for run, moves in told.items() for move in moves]
+    spread = MAD_TO_SIGMA * median(apart) if apart else 0.0
+    return {run: news_of(middles[run], spread, len(told[run])) for run in told}
+
+
+def news_of(move: float, noise: float, tests: int) -> float:
+    """Return a move as far as it stands out from its error.
+
+    What is within that is no news of the machine; what is far beyond is believed whole. By James
+    and Stein: no estimate of several such moves is nearer to them on the whole.
+    """
+    error = MEDIAN_ERROR * noise / sqrt(tests)
+    return move - error * error / move if abs(move) > error else 0.0
+
+
+def _residuals(histories: Sequence[History], machine: Mapping[str, float]) -> list[float]:
+    """Return how far runs are from the middle of their side."""
+    found: list[float] = []
+    for history in histories:
+        values = _less_machine(history, machine)
+        centre = median(values)
+        found += [value - centre for value in values]
+    return found
+
+
+def _less_machine(history: History, machine: Mapping[str, float]) -> list[float]:
+    pairs = zip(history.runs, history.values, strict=True)
+    return [value - machine.get(run, 0.0) for run, value in pairs]
+
+
+def _tamed(residuals: Sequence[float]) -> list[float]:
+    """Let the furthest run count no more than the second furthest.
+
+    One wild night must not widen the limit for good; two are a kind of night.
+    """
+    if len(residuals) < 3:
+        return list(residuals)
+    most = sorted(map(abs, residuals))[-2]
+    return [max(-most, min(residual, most)) for residual in residuals]
+
+
+def _variance(residuals: Sequence[float], sides: int, usual: float, policy: Policy) -> float:
+    """Return a variance between runs, shrunk to a usual one."""
+    squares = sum(residual**2 for residual in _tamed(residuals))
+    return (squares + policy.weight * usual) / (len(residuals) - sides + policy.weight)
+
+
+def _follows(residuals: Sequence[Sequence[float]], variances: Sequence[float]) -> float:
+    """Return the correlation of runs with those before them.
+
+    Less one standard error: what may be chance widens no limit.
+    """
+    pairs, total, product = 0, 0.0, 0.0
+    for own, variance in zip(residuals, variances, strict=True):
+        scaled = [residual / sqrt(variance) for residual in _tamed(own)]
+        total += sum(value * value for value in scaled)
+        product += sum(first * then for first, then in pairwise(scaled))
+        pairs += len(scaled) - 1
+    if not pairs or not total:
+        return 0.0
+    runs = 1 + pairs / len(residuals)
+    return min(max(product / total + 1 / runs - 1 / sqrt(pairs), 0.0), 1.0)
+
+
+def _processes(histories: Sequence[History]) -> tuple[float, int]:
+    """Return the squares of processes, and their degrees of freedom."""
+    return (
+        sum(history.processes[0] for history in histories),
+        sum(history.processes[1] for history in histories),
+    )
+
+
+def within_of(baseline: MetricBaseline, samples: int | None = None) -> float:
+    """Return the error of medians by the spread of samples.
+
+    ``samples`` is how many the new measurement has, where these are fewer.
+    """
+    sessions = baseline.sessions
+    count = median([session.n for session in sessions])
+    if samples is not None:
+        count = min(count, samples)
+    spread = median([session.mad / session.median for session in sessions])
+    return min(MEDIAN_ERROR * MAD_TO_SIGMA * spread / sqrt(count), _LARGEST_LOG)
+
+
 class Band(NamedTuple):
-    """The baseline's centre and its limits, as natural logarithms.
+    """The baseline's centre and its limits, as logarithms; positive is worse.
 
     ``limit`` bounds what is worse; ``gain`` bounds what is better, which no ``max_regression``
     narrows: noise must not become the new centre. ``noise`` is the part of both that follows from
-    the spread alone: without the furthest runs, any floor or cap. ``runs`` is how many runs the
-    baseline has seen. ``assumed``: its samples show no noise within a session, single or equal as
-    they are, so that is assumed.
+    the spread alone, without floor or cap, ``deviation`` how far off what is measured is expected
+    to be. ``runs`` is how many the baseline has seen.
     """
 
     centre: float
     limit: float
     gain: float
     noise: float
+    deviation: float
     runs: int
-    assumed: bool
+
+
+def band_of(
+    baseline: MetricBaseline,
+    limits: Limits,
+    *,
+    policy: Policy,
+    suite: Suite | None = None,
+    samples: int | None = None,
+    passes: int | None = None,
+) -> Band:
+    """Return the centre and the limits of a baseline.
+
+    Args:
+        baseline: The baseline of the metric.
+        limits: What the author of the test asks for.
+        policy: The gate's constants.
+        suite: What the baselines show together; None for this one alone.
+        samples: How many the new measurement has; None for as many as the stored ones.
+        passes: How many processes decide; None for as many as a suspect gets.
+    """
+    suite = suite or suite_of((baseline,), policy=policy)
+    metric, histories = baseline.metric, histories_of(baseline)
+    centre = median(_less_machine(histories[0], suite.machine))
+    residuals = _residuals(histories, suite.machine)
+    within = within_of(baseline, samples) ** 2
+    squares, degrees = _processes(histories)
+    squares = min(squares, policy.wild * degrees * suite.fresh) if suite.fresh else squares
+    fresh = (squares + policy.weight * suite.fresh) / (degrees + policy.weight)
+    variance = _variance(residuals, len(histories), max(suite.variance, within), policy)
+    share = min(suite.share, max(fresh, within) / variance)
+    error = _OF_MEDIAN / len(histories[0].values)
+    lasting = variance * (1 - share) * (1 + suite.follows)
+    if suite.move is None:  # nothing tells of the machine: it may be as in any run
+        lasting += suite.usual_move(policy).deviation ** 2 if suite.machine else 0.0
+    expected = lasting * (1 + error) + variance * share * (1 / (passes or policy.passes) + error)
+    freedom = len(residuals) - len(histories) + policy.weight
+    noise = t_quantile(1 - policy.chance, freedom) * sqrt(expected)
+    floor = policy.floor if limits.tolerance is None else limits.tolerance
+    if metric.source is not _WALL:
+        floor = max(floor, policy.absolute_floor(metric) / exp(_sign(metric) * centre))
+    limit = gain = max(noise * suite.spread, log1p(floor))
+    if limits.max_regression is not None:
+        limit = min(limit, log1p(limits.max_regression))
+    return Band(centre, limit, gain, noise, sqrt(expected), len(residuals))
 
 
 def judge_ratio(
-    observed: MetricObservation, baseline: MetricBaseline, *, policy: Policy
+    observed: MetricObservation,
+    baseline: MetricBaseline,
+    *,
+    policy: Policy,
+    suite: Suite | None = None,
 ) -> Verdict:
     """Judge a time or a throughput whose samples are all above zero.
 
-    The first measurement is compared as it is. Once there are confirm passes, all measurements
-    count, each less what the controls beside it show of the machine: their mean must be beyond
-    the limit, and every confirm pass beyond half of it. What was no suspect at first is no
-    regression by what came after.
+    The first measurement makes a suspect, and the confirm passes decide, each less what the
+    controls in it show of the machine: their mean must be beyond the limit, and each of them beyond
+    half of it. What was no suspect at first is no regression by what came after.
     """
-    limits, samples = observed.limits, observed.samples
-    centre, limit, gain, noise, runs, assumed = band_of(
-        baseline, limits, policy=policy, samples=len(samples)
-    )
-    sign = -1.0 if baseline.metric.better is _HIGHER else 1.0
-    value = median(samples)
-    change = sign * (log(value) - centre)
-    machine: float | None = None
-    confirmed: tuple[float, ...] = ()
-    if observed.confirmations:
-        confirmed = tuple(map(median, observed.confirmations))
-        found = [change, *(sign * (log(measured) - centre) for measured in confirmed)]
-        worse = sum(found) > 0
-        moves = _excused(found, observed.machine, worse=worse)
-        changes = [seen - move for seen, move in zip(found, moves, strict=True)]
-        change, move = _agreed(
-            changes, moves, worse=worse, limit=limit, gain=gain, agree=policy.agree
+    limits, samples, metric = observed.limits, observed.samples, baseline.metric
+    suite = suite or suite_of((baseline,), policy=policy)
+    band = band_of(baseline, limits, policy=policy, suite=suite, samples=len(samples))
+    sign = _sign(metric)
+    first = sign * log(median(samples)) - band.centre
+    found = _decide(first, observed, band, suite.move, policy=policy, sign=sign)
+    if found.passes is not None:
+        band = band_of(
+            baseline, limits, policy=policy, suite=suite, samples=len(samples), passes=found.passes
         )
-        if worse:
-            change = max(change, -gain)
-        if not worse or found[0] <= policy.screen * limit:
-            change = min(change, limit)
-        value = exp(centre + sign * (change + move))
-        machine = None if all(known is None for known in observed.machine) else expm1(move)
+    limit, change = band.limit, found.change
     if change > limit:
         outcome = Outcome.REGRESSED
-    elif change < -gain:
+    elif change < -band.gain:
         # The limit it is beyond, which is not the one for what gets worse.
-        outcome, limit = Outcome.IMPROVED, gain
-    elif is_too_noisy(noise, limits, policy=policy):
-        outcome, limit = Outcome.TOO_NOISY, max(limit, noise)
+        outcome, limit = Outcome.IMPROVED, band.gain
+    elif is_too_noisy(band.noise, limits, policy=policy):
+        outcome, limit = Outcome.TOO_NOISY, max(limit, band.noise)
     else:
         outcome = _WITHIN
     return Verdict(
@@ -118,245 +348,98 @@ def judge_ratio(
         outcome,
         None,  # no reason but the numbers
         None,
-        value,
-        exp(centre),
-        expm1(change if change < _LARGEST_LOG else _LARGEST_LOG),
-        expm1(limit if limit < _LARGEST_LOG else _LARGEST_LOG),
-        runs < RUNS_FOR_SPREAD,
+        # As it was measured, to the last digit, where nothing is averaged.
+        median(samples) if change == first else exp(sign * (band.centre + change + found.move)),
+        exp(sign * band.centre),
+        expm1(min(change, _LARGEST_LOG)),
+        expm1(min(limit, _LARGEST_LOG)),
+        band.runs < policy.few,
         len(samples),
         len(baseline.sessions) - baseline.since,
-        confirmed,
+        tuple(map(median, observed.confirmations)),
         None,
-        runs,
-        machine,
-        assumed,
+        band.runs,
+        expm1(found.move) if found.machine_known else None,
+        undecided=found.open and change <= limit,
     )
 
 
+class _Found(NamedTuple):
+    """Change that measurements agree on, without the machine's part.
+
+    ``passes`` is how many processes it is the mean of, None if it is within the limit anyway.
+    ``open``: more processes would decide.
+    """
+
+    change: float
+    move: float
+    machine_known: bool
+    passes: int | None = None
+    open: bool = False
+
+
+def _decide(
+    first: float,
+    observed: MetricObservation,
+    band: Band,
+    machine: float | None,
+    *,
+    policy: Policy,
+    sign: float,
+) -> _Found:
+    """Return what the measurements of a metric say together."""
+    # Whichever side the first is on, the same holds with the other sign.
+    side, bound = (1.0, band.limit) if first > 0 else (-1.0, band.gain)
+    told = [None if each is None else log1p(each) for each in observed.machine]
+    told += [None] * (1 + len(observed.confirmations) - len(told))
+    # Once it was measured again, the record says what the machine was taken to do.
+    move = _excused(first, told[0] if observed.confirmations else machine, side)
+    size = side * (first - move)
+    if size <= policy.screen * bound:
+        # What the machine did is said only where it excuses.
+        excused = side * first > bound
+        return (
+            _Found(first - move, move, machine_known=True)
+            if excused
+            else _Found(first, 0.0, machine_known=False)
+        )
+    again = [sign * log(median(samples)) - band.centre for samples in observed.confirmations]
+    if not again:
+        return _Found(first - move, move, machine_known=move != 0, passes=1, open=side > 0)
+    told = told[1 : 1 + len(again)]
+    moves = [_excused(change, each, side) for change, each in zip(again, told, strict=True)]
+    changes = [change - each for change, each in zip(again, moves, strict=True)]
+    known = any(each is not None for each in told)
+    nearest = min(range(len(changes)), key=lambda number: side * changes[number])
+    if side * changes[nearest] <= policy.agree * bound:
+        change = side * max(side * changes[nearest], -min(band.limit, band.gain))
+        return _Found(change, moves[nearest], known)
+    mean, moved = (sum(part) / len(again) for part in (changes, moves))
+    return _Found(mean, moved, known, passes=len(again), open=side > 0)
+
+
+def _excused(change: float, machine: float | None, side: float) -> float:
+    """Return the part of a change that the machine explains.
+
+    A slow machine excuses what is worse, and a fast one makes a gain doubtful. Neither does more:
+    that others got faster is nothing to blame a test for, and what was slower is no gain.
+    """
+    return side * max(min(side * (machine or 0.0), side * change), 0.0)
+
+
 def is_too_noisy(noise: float, limits: Limits, *, policy: Policy) -> bool:
-    """Return whether noise (a logarithm) is too large to judge.
+    """Return whether noise (a logarithm) hides what must not be hidden.
 
     A tolerance above the usual bound is the author's word that such a change is fine.
     """
     return noise > log1p(policy.too_noisy) and noise > log1p(limits.tolerance or 0.0)
 
 
-def _excused(
-    changes: Sequence[float], machine: Sequence[float | None], *, worse: bool
-) -> list[float]:
-    """Return the part of each change that the machine explains.
-
-    A slow machine excuses what is ``worse``, and a fast one makes a gain doubtful. Neither does
-    more: that others got faster is nothing to blame a test for, and what was slower is no gain.
-    """
-    known = [0.0 if move is None else log1p(move) for move in machine[: len(changes)]]
-    moves = known + [0.0] * (len(changes) - len(known))
-    return [
-        max(min(move, change), 0.0) if worse else min(max(move, change), 0.0)
-        for change, move in zip(changes, moves, strict=True)
-    ]
-
-
-def _agreed(
-    changes: Sequence[float],
-    moves: Sequence[float],
-    *,
-    worse: bool,
-    limit: float,
-    gain: float,
-    agree: float,
-) -> tuple[float, float]:
-    """Return the change over all measurements, and the machine's part.
-
-    Their mean, unless that is beyond the limit and a confirm pass does not bear it out: then what
-    that pass measured. The first, which was measured again because it lay far out, counts for no
-    more than the furthest of the others: one accident does not outvote them.
-    """
-    first, *again = zip(changes, moves, strict=True)
-    first = min(first, max(again)) if worse else max(first, min(again))
-    mean, move = (sum(part) / len(changes) for part in zip(first, *again, strict=True))
-    nearest = min(again, key=lambda pair: abs(pair[0]))
-    refuted = (mean > limit and min(again)[0] <= agree * limit) or (
-        mean < -gain and max(again)[0] >= -agree * gain
-    )
-    if not refuted:
-        return mean, move
-    return max(-gain, min(nearest[0], limit)), nearest[1]
-
-
-def is_open(
-    verdict: Verdict, observed: MetricObservation, *, policy: Policy, shift: float = 0.0
-) -> bool:
-    """Return whether measuring a metric again would decide.
-
-    A first measurement near the limit is enough for that, without the ``shift`` of the whole
-    machine (a fraction). A confirm pass that is back within half of the limit ends it, and so does
-    one without a number.
-    """
-    if verdict.change is None or verdict.limit is None or not verdict.centre:
-        return False
-    if not all(samples and min(samples) > 0 for samples in observed.confirmations):
-        return False
-    limit = log1p(verdict.limit)
-    sign = -1.0 if verdict.metric.better is _HIGHER else 1.0
-    found = [
-        sign * log(median(samples) / verdict.centre)
-        for samples in (observed.samples, *observed.confirmations)
-    ]
-    if not observed.confirmations:
-        return found[0] - log1p(shift) > policy.screen * limit
-    moves = _excused(found, observed.machine, worse=True)
-    left = [change - move for change, move in zip(found, moves, strict=True)]
-    return min(left[1:]) > policy.agree * limit
-
-
 def centre_of(baseline: MetricBaseline) -> float:
     """Return the centre of a baseline in the metric's unit."""
     if not baseline.metric.compared_by_ratio:
         return median([session.median for session in baseline.current])
-    medians, _, _, runs = zip(*baseline.current)  # noqa: B905 (all are as long)
-    return exp(median(_run_values(list(map(log2, medians)), runs)) * _LOG_2)
-
-
-def _run_values(logs: Sequence[float], runs: Sequence[str]) -> Sequence[float]:
-    """Return the median of each run's sessions.
-
-    Processes of one run share the state of the machine that hour. They agree with each other
-    better than with the next run, so they are one witness and not several.
-    """
-    if len(set(runs)) == len(runs):
-        return logs
-    pairs = groupby(zip(logs, runs, strict=True), key=itemgetter(1))
-    return [median([log for log, _ in sessions]) for _, sessions in pairs]
-
-
-def band_of(
-    baseline: MetricBaseline, limits: Limits, *, policy: Policy, samples: int | None = None
-) -> Band:
-    """Return the centre and the limits of a baseline.
-
-    ``samples`` is how many the new measurement has; None for as many as the stored ones.
-    """
-    metric, since = baseline.metric, baseline.since
-    medians, mads, counts, runs = zip(*baseline.sessions)  # noqa: B905 (all are as long)
-    # To base 2, which costs half as much; turned natural below. Sorted once: every median then
-    # finds its values in order, or nearly so, and the furthest runs are at the ends.
-    logs = list(map(log2, medians))
-    current = sorted(_run_values(logs[since:], runs[since:]))
-    middle = median_of_sorted(current)
-    centre = middle * _LOG_2
-    residuals = [value - middle for value in current]
-    degrees = len(current) - 1
-    if since:
-        before = sorted(_run_values(logs[:since], runs[:since]))
-        middle = median_of_sorted(before)
-        residuals += [value - middle for value in before]
-        residuals.sort()
-        degrees += len(before) - 1
-    # What the spread within a session leaves in its median.
-    alike = counts.count(counts[0]) == len(counts)
-    usual = counts[0] if alike else median_of_sorted(sorted(counts))
-    within = MEDIAN_ERROR * MAD_TO_SIGMA * sum(map(truediv, mads, medians)) / len(medians)
-    within /= sqrt(usual)
-    on_device = metric.source is not _WALL
-    prior = policy.prior_device if on_device else policy.prior_wall
-    # Single or equal samples show no noise within a session, which is not to say there is none.
-    prior = max(prior, within) if within else _WITH_UNSEEN * prior
-    spread = max(_spread(residuals, degrees, prior), within, policy.least_noise)
-    if samples is not None and samples < usual:
-        spread = sqrt(spread * spread + within * within * (usual / samples - 1))
-    noise = policy.deviations * spread * sqrt(1 + 1 / len(current))
-    floor = policy.floor if limits.tolerance is None else limits.tolerance
-    if on_device:
-        floor = max(floor, policy.absolute_floor(metric) / exp(centre))
-    least = log1p(floor)
-    least = noise if noise > least else least
-    high = _clear_of(residuals[-3:-1], least, policy)
-    low = _clear_of([-value for value in residuals[2:0:-1]], least, policy)
-    limit, gain = (low, high) if metric.better is _HIGHER else (high, low)
-    if limits.max_regression is not None:
-        limit = min(limit, log1p(limits.max_regression))
-    return Band(centre, limit, gain, noise, len(residuals), not within)
-
-
-#: Tests that tell how quiet the others of their kind are.
-_TESTS_TO_LEARN: Final = 8
-#: Deviations beyond this many times the usual one are cut off there.
-_FAR_NOISIER: Final = 3.0
-
-
-def learned_prior(tests: Iterable[TestBaseline], *, policy: Policy) -> float | None:
-    """Return the noise between runs of a suite's device times.
-
-    The root mean square over its tests, so that noisy ones count most: a test with few runs is
-    taken to be like the others. One that is far noisier than most counts as three times the usual:
-    it is no pattern for them. None where fewer than eight tests tell.
-    """
-    shown = [variance for test in tests if (variance := _variance_shown(test)) is not None]
-    if len(shown) < _TESTS_TO_LEARN:
-        return None
-    most = _FAR_NOISIER**2 * median(shown)
-    prior = sqrt(sum(min(variance, most) for variance in shown) / len(shown))
-    return max(prior, policy.least_noise)
-
-
-def _variance_shown(test: TestBaseline) -> float | None:
-    """Return the variance of a test's device time between runs.
-
-    Of a single run, its processes tell: runs are taken to vary twice as much as they do.
-    """
-    for baseline in test.metrics.values():
-        metric = baseline.metric
-        if metric.source is _WALL or not metric.compared_by_ratio or metric.totals:
-            continue
-        logs = [log(session.median) for session in baseline.current]
-        values = _run_values(logs, [session.run for session in baseline.current])
-        factor = 1.0
-        if len(values) == 1:
-            values, factor = logs, 2.0
-        if len(values) == 1:
-            continue
-        middle = median(values)
-        return factor * sum((value - middle) ** 2 for value in values) / (len(values) - 1)
-    return None
-
-
-def _clear_of(furthest: Sequence[float], least: float, policy: Policy) -> float:
-    """Return a limit clear of the third and second furthest run.
-
-    Where runs come in two kinds, a fast and a slow one, the spread stays small as long as one
-    kind is rare; the next run of that kind is still no change.
-
-    A baseline keeps its runs. So the furthest alone counts for nothing, or it would hide a
-    regression of its own size for ever. Two that are as far count up to a small bound, three up
-    to the bound of TOO_NOISY, which therefore looks at the spread alone.
-    """
-    limit = least
-    bounds = (policy.guard_of_two, policy.too_noisy)
-    for residual, bound in zip(reversed(furthest), bounds, strict=False):
-        reach = residual * policy.guard * _LOG_2
-        if reach > limit:
-            limit = max(limit, min(reach, log1p(bound)))
-    return limit
-
-
-def _spread(residuals: Sequence[float], degrees: int, prior: float) -> float:
-    """Return the standard deviation to expect between runs, as a fraction.
-
-    What the runs show (``residuals`` to base 2, in order), shrunk towards a prior that weighs as
-    six runs; the prior alone where fewer than three runs were seen.
-    """
-    if len(residuals) < RUNS_FOR_SPREAD:
-        return prior
-    shown = hypot(*residuals) * _LOG_2
-    assumed = prior * sqrt(_PRIOR_WEIGHT)
-    weight = sqrt(degrees + _PRIOR_WEIGHT)
-    if len(residuals) >= _RUNS_FOR_CLIP:
-        typical = MAD_TO_SIGMA * median_of_sorted(sorted(map(abs, residuals))) * _LOG_2
-        most = _CLIP * hypot(typical * sqrt(degrees), assumed) / weight / _LOG_2
-        if residuals[-1] > most or residuals[0] < -most:
-            shown = hypot(*(max(-most, min(value, most)) for value in residuals)) * _LOG_2
-    return hypot(shown, assumed) / weight
+    return exp(_sign(baseline.metric) * median(histories_of(baseline)[0].values))
 
 
 @lru_cache(maxsize=256)

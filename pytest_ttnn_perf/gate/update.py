@@ -23,7 +23,7 @@ from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.metric import Kind
 from pytest_ttnn_perf.core.observation import Outcome, Reason, Verdict
 from pytest_ttnn_perf.core.settings import Update
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, session_of
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, is_learning, session_of
 from pytest_ttnn_perf.gate.ratios import band_of, is_too_noisy
 from pytest_ttnn_perf.gate.rules_on_numbers import pcc_error_grew
 
@@ -151,25 +151,25 @@ def sessions_to_append(
         for verdict in judged.verdicts:
             name = verdict.metric.name
             observed = judged.observation.metrics.get(name)
-            if observed is not None and _adds_a_session(verdict, observed):
+            if (
+                observed is not None
+                and _shows_noise(verdict)
+                and not _is_accident(verdict, observed)
+            ):
                 added = session_of(observed, observed.samples, observed.capture or run)
                 found[name] = (*found.get(name, ()), added)
     return found
 
 
-def _adds_a_session(verdict: Verdict, observed: MetricObservation) -> bool:
-    """Return whether a result shows how the metric varies.
+def _is_accident(verdict: Verdict, observed: MetricObservation) -> bool:
+    """Return whether another process refuted what is far out.
 
-    Not one that another process refuted, further out than any noise that could be gated: a machine
-    that stood still for a moment. With few sessions stored it would move the centre.
+    With few sessions stored, a machine that stood still for a moment would move the centre.
     """
-    learning = verdict.outcome is Outcome.TOO_NOISY and verdict.provisional
-    if verdict.outcome is not Outcome.WITHIN and not learning:
+    if verdict.outcome is Outcome.TOO_NOISY or not observed.confirmations or not verdict.centre:
         return False
-    if not observed.confirmations or not verdict.centre:
-        return True
     distance = abs(log(session_of(observed, observed.samples).median / verdict.centre))
-    return distance <= log1p(DEFAULT_POLICY.too_noisy)
+    return distance > log1p(DEFAULT_POLICY.too_noisy)
 
 
 def actions_of(judged: JudgedTest, update: Update) -> Mapping[str, Action]:
@@ -210,30 +210,42 @@ def _less_accurate(judged: JudgedTest) -> Iterator[str]:
 def action_for(verdict: Verdict, update: Update) -> Action:
     """Return the action for a verdict; BLOCK is for the whole test."""
     match verdict.outcome:
-        case Outcome.TOO_NOISY | Outcome.NO_DATA:
-            # Only more runs show whether the noise was that of one bad hour.
-            learns = verdict.outcome is Outcome.TOO_NOISY and verdict.provisional
-            appended = Action.KEEP if update is Update.NEW else Action.APPEND
-            return appended if learns else Action.BLOCK
         case Outcome.NO_BASELINE:
             return Action.ADD
         case Outcome.NOT_COMPARABLE:
             if verdict.reason is Reason.OTHER_KEY:
                 return Action.ADD
             return Action.REPLACE if update is Update.ALL else Action.BLOCK
-        case Outcome.WITHIN:
+        case Outcome.REGRESSED if update is Update.ALL and verdict.reason not in _NEVER_ACCEPTED:
+            return Action.ACCEPT
+        case _ if _shows_noise(verdict):
             return Action.APPEND if _has_room(verdict) and update is not Update.NEW else Action.KEEP
         case Outcome.SHIFTED:
             return Action.KEEP
         case Outcome.IMPROVED if update is Update.NEW or verdict.reason is not Reason.OPS_CHANGED:
             accepted = Action.REMOVE if verdict.reason is Reason.GONE else Action.ACCEPT
             return Action.KEEP if update is Update.NEW else accepted
-        case Outcome.REGRESSED | Outcome.IMPROVED:
-            # A broken absolute limit is changed where it is written, not accepted around. What
-            # does not fit has nothing to store.
-            never = {Reason.ABSOLUTE_LIMIT, Reason.OUT_OF_MEMORY}
-            acceptable = update is Update.ALL and verdict.reason not in never
-            return Action.ACCEPT if acceptable else Action.BLOCK
+        case Outcome.IMPROVED if update is Update.ALL:
+            return Action.ACCEPT
+    return Action.BLOCK
+
+
+#: A broken absolute limit is changed where it is written, not accepted around. What does not fit
+#: has nothing to store.
+_NEVER_ACCEPTED: Final = frozenset({Reason.ABSOLUTE_LIMIT, Reason.OUT_OF_MEMORY})
+
+
+def _shows_noise(verdict: Verdict) -> bool:
+    """Return whether a result shows how its metric varies.
+
+    While a baseline has few runs, what is beyond an assumed limit may be noise that it has not
+    shown yet, unless confirm passes agree.
+    """
+    if verdict.outcome is Outcome.WITHIN:
+        return True
+    if verdict.outcome is Outcome.TOO_NOISY:
+        return verdict.reason is None
+    return verdict.outcome is Outcome.REGRESSED and is_learning(verdict) and not verdict.confirmed
 
 
 def _has_room(verdict: Verdict) -> bool:
@@ -288,7 +300,10 @@ def _noted(change: Change) -> Iterator[tuple[str, MetricObservation]]:
                 yield name, replace(observed, note=_TOO_NOISY.format(100 * expm1(noise)))
 
 
-_TOO_NOISY: Final = "recorded, but too noisy to gate: noise alone reaches {:.1f} %"
+_TOO_NOISY: Final = (
+    "recorded; noise reaches {:.0f} %: nothing below that will be noticed here; more runs make it "
+    "less, then more confirm passes"
+)
 
 
 class Updates(Struct):

@@ -616,21 +616,20 @@ def _decide(
     """
     of_controls = {test: again for test, again in measured.items() if test in controls}
     moves = gate.moves_of(of_controls)
-    if moves.controls and moves.overall is not None:
-        yield controls_line(moves.controls, moves.overall)
+    for move in moves.by_source.values():
+        yield controls_line(moves.controls, move)
     if gate.doubts_shift and not profiled:
-        refuted = gate.check_shift(moves.overall)
+        refuted = gate.check_shift(moves)
         if refuted is not None:
             yield shift_refuted_line(refuted)
             moves = gate.moves_of(of_controls)  # a refuted shift excuses nothing
-    both = (gate.first_moves(), moves)
     for test, again in measured.items():
         if test in controls:
             continue
         before = gate.judged(test)
         suspected = {verdict.metric.name for verdict in suspects(before)} if before else set()
         asked = gate.in_question(test, profiled=profiled)
-        judged = gate.confirm(test, again, number=number, profiled=profiled, moves=both)
+        judged = gate.confirm(test, again, number=number, profiled=profiled, moves=moves)
         for verdict in judged.verdicts:
             if verdict.metric.name in asked & suspected:
                 yield confirm_line(test, verdict)

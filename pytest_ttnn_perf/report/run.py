@@ -115,7 +115,10 @@ def ci_report(
     from pytest_ttnn_perf.report.ci import CiReport
 
     differences = differences_of(
-        run.tests, store, hardware=run.hardware, environment=run.environment
+        (judged.observation for judged in run.tests.values()),
+        store,
+        hardware=run.hardware,
+        environment=run.environment,
     )
     return CiReport(
         run,

@@ -125,7 +125,7 @@ def sentence(verdict: Verdict) -> str:
         return f"{start}{_REASONED[verdict.reason](verdict)}"
     compared = f"{start}, baseline {then}: {change_in_words(verdict)}"
     if verdict.outcome is Outcome.TOO_NOISY:
-        return f"{compared}; too noisy to judge: noise alone reaches {_limit(verdict)}"
+        return f"{compared}; cannot notice less than {_limit(verdict)} ({_basis(verdict)})"
     shifted = ": only as slow as the machine" if verdict.outcome is Outcome.SHIFTED else ""
     ops = f"; {verdict.detail}" if verdict.detail and verdict.reason is None else ""
     return f"{compared}, limit {_limit(verdict)}{shifted} ({_basis(verdict)}){ops}"
@@ -191,8 +191,6 @@ def _basis(verdict: Verdict) -> str:
     if verdict.confirmed:
         medians = ", ".join(format_value(verdict.metric, value) for value in verdict.confirmed)
         basis += f"; confirm passes: {medians}{_machine(verdict.machine)}"
-    if verdict.assumed and verdict.outcome is not Outcome.WITHIN:
-        basis += "; sample noise assumed"
     return basis + (f"; {runs_seen(verdict.runs)} seen" if verdict.provisional else "")
 
 
@@ -301,8 +299,7 @@ _REMEDIES: Final[Mapping[Reason | Outcome | None, tuple[str, str]]] = {
     Outcome.NO_BASELINE: ("record it with", "record"),
     Outcome.NOT_COMPARABLE: ("accept it with", "accept"),
     Outcome.REGRESSED: ("accept it with", "accept"),
-    Outcome.TOO_NOISY: (
-        "raise iterations= in the marker or quiet the machine; then record it anew with", "renew"),
+    Outcome.TOO_NOISY: ("quiet the machine, or let it learn: add a run with", "keep"),
     Outcome.NO_DATA: ("fix what produces the number; nothing was stored", ""),
 }  # fmt: skip
 
@@ -312,8 +309,6 @@ def remedy_of(verdict: Verdict, updates: UpdateCommands) -> Remedy | None:
     if verdict.outcome in {Outcome.WITHIN, Outcome.SHIFTED}:
         return None
     advice, name = _REMEDIES.get(verdict.reason) or _REMEDIES[verdict.outcome]
-    if name == "renew" and verdict.provisional:
-        advice, name = "it fails nothing before it has three runs; add one with", "keep"
     command = updates.named(name, verdict.metric.name)
     found = Remedy(advice.format(file=updates.file), command)
     return None if command is not None and command in updates.just_run else found

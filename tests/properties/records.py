@@ -148,7 +148,7 @@ def verdicts(draw: DrawFn) -> Verdict:
         worst=draw(st.none() | NUMBERS),
         runs=draw(COUNTS),
         machine=draw(st.none() | NUMBERS),
-        assumed=draw(st.booleans()),
+        undecided=draw(st.booleans()),
     )
 
 

@@ -14,6 +14,7 @@ from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, 
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import Limits, MetricObservation, Observation
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, Policy, judge_test
+from pytest_ttnn_perf.gate.ratios import judge_ratio
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
@@ -63,7 +64,7 @@ class Case(Struct, frozen=True):
 
     def judged(self, *, policy: Policy = DEFAULT_POLICY) -> Verdict:
         """Judge the run."""
-        return judged(self.run, self.baseline, policy=policy)
+        return judge_ratio(self.run, self.baseline, policy=policy)
 
     def with_samples(self, *samples: float) -> Case:
         """Return the case with other samples."""
@@ -77,14 +78,10 @@ class Case(Struct, frozen=True):
         return replace(self, run=run)
 
 
-def judged(
-    run: MetricObservation, baseline: MetricBaseline | None, *, policy: Policy = DEFAULT_POLICY
-) -> Verdict:
+def judged(run: MetricObservation, baseline: MetricBaseline | None) -> Verdict:
     """Judge one metric through the same door as a whole test."""
     stored = TestBaseline(Acceptance("now"), {run.metric.name: baseline}) if baseline else None
-    (verdict,) = judge_test(
-        Observation("test_a.py::test", {run.metric.name: run}), stored, policy=policy
-    )
+    (verdict,) = judge_test(Observation("test_a.py::test", {run.metric.name: run}), stored)
     return verdict
 
 

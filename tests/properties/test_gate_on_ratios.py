@@ -11,11 +11,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.baseline import Session
-from pytest_ttnn_perf.core.metric import Better, Metric
-from pytest_ttnn_perf.core.observation import NO_LIMITS, Outcome
+from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
+from pytest_ttnn_perf.core.metric import Better, Metric, median
+from pytest_ttnn_perf.core.observation import NO_LIMITS, MetricObservation, Outcome
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
-from pytest_ttnn_perf.gate.ratios import Band, band_of
+from pytest_ttnn_perf.gate.ratios import Band, band_of, judge_ratio, suite_of
 from tests.properties.strategies import (
     MANY,
     SOME,
@@ -52,11 +52,14 @@ def _clear_of_every_edge(case: Case) -> bool:
     """
     verdict, band = case.judged(), _band(case)
     assert verdict.change is not None
+    assert verdict.limit is not None
     change = math.log1p(verdict.change)
     tolerance = case.run.limits.tolerance or 0.0
+    first = abs(math.log(median(case.run.samples)) - _sign(case.run.metric) * band.centre)
     edges = (
-        change - band.limit,
-        change + band.gain,
+        abs(change) - math.log1p(verdict.limit),
+        first - DEFAULT_POLICY.screen * band.limit,
+        first - DEFAULT_POLICY.screen * band.gain,
         band.noise - math.log1p(DEFAULT_POLICY.too_noisy),
         band.noise - math.log1p(tolerance),
     )
@@ -80,7 +83,7 @@ def _worse(case: Case, fraction: float) -> float:
     """
     band = _band(case)
     reach = fraction * (band.limit if fraction > 0 else band.gain)
-    return math.exp(band.centre + _sign(case.run.metric) * reach)
+    return math.exp(_sign(case.run.metric) * (band.centre + reach))
 
 
 def _sign(metric: Metric) -> int:
@@ -152,7 +155,7 @@ def _measured(case: Case, places: Sequence[float], moves: tuple[float | None, ..
 def _at(case: Case, place: float) -> float:
     """Return the value that is worse than the centre by this fraction of the limit for worse."""
     band = _band(_with_one_sample(case))
-    return math.exp(band.centre + _sign(case.run.metric) * place * max(band.limit, 1e-3))
+    return math.exp(_sign(case.run.metric) * (band.centre + place * max(band.limit, 1e-3)))
 
 
 @MANY
@@ -166,6 +169,7 @@ def test_a_slow_machine_changes_no_verdict_on_a_suspect_where_it_is_known(
 ) -> None:
     # The parts of the limit at which a measurement clears a suspect are edges, too.
     parts = (DEFAULT_POLICY.agree, DEFAULT_POLICY.screen)
+    assume(places[0] > DEFAULT_POLICY.screen)
     assume(all(abs(place - part) > 1e-9 for place in places for part in parts))
     case = _with_one_sample(case)
     still = _measured(case, places, ())
@@ -206,7 +210,62 @@ def test_the_order_of_runs_does_not_matter(data: st.DataObject, random: Random) 
         random.shuffle(runs)
         sides += [session for run in runs for session in run]
     shuffled = replace(baseline, sessions=tuple(sides))
+    # But for how much a run is like the one before.
+    suites = [
+        suite_of([e], policy=DEFAULT_POLICY)._replace(follows=0.3) for e in (baseline, shuffled)
+    ]
     before, after = (
-        band_of(each, NO_LIMITS, policy=DEFAULT_POLICY) for each in (baseline, shuffled)
+        band_of(each, NO_LIMITS, policy=DEFAULT_POLICY, suite=suite)
+        for each, suite in zip((baseline, shuffled), suites, strict=True)
     )
-    assert after == pytest.approx(before, rel=1e-9)
+    assert list(after) == pytest.approx(list(before), rel=1e-9)
+
+
+def _limits(baseline: MetricBaseline, of_suite: MetricBaseline) -> Band:
+    suite = suite_of([of_suite], policy=DEFAULT_POLICY)._replace(follows=0.3)
+    return band_of(baseline, NO_LIMITS, policy=DEFAULT_POLICY, suite=suite)
+
+
+@SOME
+@given(baselines(Metric("m", "ms"), spread=0.05), between(-3, 3))
+def test_one_wild_run_does_not_widen_the_limit_for_good(
+    baseline: MetricBaseline, wild: float
+) -> None:
+    """A limit with it is no wider than with one that is as far as the furthest of the others."""
+    runs = tuple(session._replace(run=f"{k}") for k, session in enumerate(baseline.sessions))
+    assume(len(runs) > 4)
+    stored = replace(baseline, sessions=runs, since=0)
+    far, further = (
+        replace(
+            stored,
+            sessions=(*runs, Session(runs[0].median * math.exp(each), 0.0, 9, "wild")),
+        )
+        for each in (math.copysign(1, wild), wild + math.copysign(1, wild))
+    )
+    suite = suite_of([stored], policy=DEFAULT_POLICY)._replace(move=0.0)
+    limits = [
+        band_of(e, NO_LIMITS, policy=DEFAULT_POLICY, suite=suite).limit for e in (far, further)
+    ]
+    assert limits[1] == pytest.approx(limits[0])
+
+
+@MANY
+@given(cases(), between(0.5, 3), st.lists(between(0, 0.49), min_size=1, max_size=3))
+def test_more_passes_never_turn_a_clear_one_into_a_failure(
+    case: Case, first: float, cleared: list[float]
+) -> None:
+    case = _with_one_sample(case)
+    assume(_has_room(case))
+    for passes in ([*cleared], [*cleared, 5.0], [*cleared, 5.0, 5.0]):
+        assert _measured(case, [first, *passes], ()).judged().outcome is not Outcome.REGRESSED
+
+
+@SOME
+@given(st.integers(1, 20), st.integers(1, 9), between(1e-3, 1e9))
+def test_identical_numbers_never_fail(runs: int, tests: int, value: float) -> None:
+    sessions = tuple(Session(value, 0.0, 9, f"{k}") for k in range(runs))
+    baseline = MetricBaseline(Metric("m", "ms"), sessions)
+    suite = suite_of([baseline] * tests, policy=DEFAULT_POLICY)
+    run = MetricObservation(baseline.metric, (value,) * 9)
+    verdict = judge_ratio(run, baseline, policy=DEFAULT_POLICY, suite=suite)
+    assert (verdict.outcome, verdict.undecided) == (Outcome.WITHIN, False)

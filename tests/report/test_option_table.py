@@ -20,6 +20,7 @@ from pytest_ttnn_perf.core.settings import (
     PccLimits,
     ProfilerKind,
     Settings,
+    TooNoisy,
     Update,
     load_settings,
 )
@@ -43,7 +44,8 @@ FILE = {
             f"one of {', '.join(repr(each.value) for each in kind)}",
         )
         for name, kind in {
-            "update": Update, "missing": Missing, "isolate": Isolate, "limits": PccLimits,
+            "update": Update, "missing": Missing, "too_noisy": TooNoisy,
+            "isolate": Isolate, "limits": PccLimits,
             "profiler": ProfilerKind, "passes": PassChoice, "checklist": Checklist,
             "broker": BrokerUse, "helper_asserts": HelperAsserts,
         }.items()

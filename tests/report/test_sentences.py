@@ -96,7 +96,6 @@ SLOWER = Verdict(
     [
         ({}, ""),
         ({"provisional": True, "runs": 2}, "; 2 runs seen"),
-        ({"assumed": True}, "; sample noise assumed"),
         ({"confirmed": (11.0, 13.0), "machine": 0.0}, "; confirm passes: 11.00 ms, 13.00 ms"),
         (
             {"confirmed": (11.0,), "machine": 0.034},
