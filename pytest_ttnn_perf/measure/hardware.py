@@ -65,21 +65,6 @@ class StatedHardware(Struct, frozen=True):
             name, card = own, card if card == "tg" else known_board
         return cls(name, card, shape)
 
-    def joined(self, other: StatedHardware) -> StatedHardware:
-        """Return both.
-
-        Raises:
-            UsageError: they contradict each other.
-        """
-        for name in ("arch", "board", "mesh"):
-            ours, theirs = getattr(self, name), getattr(other, name)
-            if None not in {ours, theirs} and ours != theirs:
-                message = f"hardware({name}={theirs!r}): the test has said {name}={ours!r} before"
-                raise UsageError(message)
-        return StatedHardware(
-            self.arch or other.arch, self.board or other.board, self.mesh or other.mesh
-        )
-
 
 def _mistake(argument: str, expected: str, found: str) -> UsageError:
     return UsageError(f"hardware({argument}=...): expected {expected}, found {found}")

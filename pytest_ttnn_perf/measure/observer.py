@@ -448,8 +448,7 @@ class Observer(Recorder):
         __tracebackhide__ = True
         from pytest_ttnn_perf.measure.hardware import StatedHardware
 
-        stated = StatedHardware.of(arch, board, mesh)
-        self._stated = stated if self._stated is None else self._stated.joined(stated)
+        self._stated = StatedHardware.of(arch, board, mesh)
 
     def facts(self, **facts: object) -> None:
         """State configuration that cannot be observed; another value is another configuration."""

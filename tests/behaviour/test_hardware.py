@@ -122,8 +122,6 @@ def test_an_author_says_what_numbers_are_of(project: Project, stated: str, key: 
         ("arch='blackhole', board='n150'",
          "hardware(arch='blackhole', board='n150'): n150 is a board of wormhole_b0"),
         ("mesh='2x0'", "expected a shape such as '1x8' or (1, 8), found '2x0'"),
-        ("board='n150'); ttnn_perf.hardware(board='n300'",
-         "hardware(board='n300'): the test has said board='n150' before"),
     ],
 )  # fmt: skip
 def test_nonsense_is_refused_by_name(project: Project, stated: str, complaint: str) -> None:
