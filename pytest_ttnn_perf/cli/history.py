@@ -36,6 +36,7 @@ from pytest_ttnn_perf.core.observation import JudgedTest, Observation, Run
 from pytest_ttnn_perf.core.settings import (
     INSTALL,
     check_installed,
+    find_root,
     project_settings,
     read_database,
     with_environment,
@@ -390,8 +391,7 @@ def run_report(options: argparse.Namespace) -> Result:
     captures = [_capture_test(capture, options, settings) for capture in _captures(words, options)]
     page = page_of(_source(records, captures, settings, options))
     write_text(page_file, page_html(page))
-    text = inert_lines(f"wrote {page_file}: {page['headline']}") + "\n"
-    return Result(text)
+    return Result(inert_lines(f"wrote {page_file}: {page['headline']}") + "\n")
 
 
 def _records_and_captures(words: Sequence[str], settings: Settings) -> tuple[list[Path], list[str]]:
@@ -483,16 +483,15 @@ def _source(
     ]
     own = {each.judged.observation.test: each for each in alone}
     run = replace(run, tests={**run.tests, **{name: each.judged for name, each in own.items()}})
-    wrong = sum(any(finding.fails for finding in each.judged.findings) for each in alone)
-    end = f"errors of the checklist in {wrong}" if wrong else "no errors"
     words = () if options.baselines is None else ("--ttnn-perf-baselines", str(options.baselines))
     gate = Gate(settings, BaselineStore(settings.baselines), Rerun(options=words))
     source = PageSource(
         gate.summarize(run, records).report(),
         gate.store,
+        find_root(here).name,
         _history(records, settings, options),
         tables={name: each.table for name, each in own.items() if each.table is not None},
-        headline=None if records else f"{counted(len(alone), 'capture')}, {end}",
+        of_captures=not records,
         notes=tuple(f"no times of ops: {each.problem}" for each in alone if each.problem),
     )
     given = [each.table for each in captures if each.table is not None]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pytest_ttnn_perf.analysis.checklist.runner import all_rules
 from pytest_ttnn_perf.analysis.ops.align import attribute_regions
 from pytest_ttnn_perf.analysis.ops.names import op_and_function, op_name
 from pytest_ttnn_perf.analysis.ops.regions import middle_steps, once_per_table, regions_of
@@ -25,8 +26,9 @@ from pytest_ttnn_perf.analysis.show.attribution import waterfall_of
 from pytest_ttnn_perf.core.errors import InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.finding import RuleOutcome
+from pytest_ttnn_perf.core.hardware import UNKNOWN
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, metric_in
-from pytest_ttnn_perf.core.observation import Reason
+from pytest_ttnn_perf.core.observation import Outcome, Reason
 from pytest_ttnn_perf.core.ops import CALLS, OpGroups
 from pytest_ttnn_perf.core.text import counted, visible
 from pytest_ttnn_perf.gate.judge import NO_METRIC, settled_value
@@ -42,10 +44,8 @@ from pytest_ttnn_perf.history.runs import (
 )
 from pytest_ttnn_perf.history.trends import changed_as_well, changes_of, headline
 from pytest_ttnn_perf.report.findings import (
-    advice_lines,
     by_saving,
     evidence_lines,
-    saving_lines,
     title,
 )
 from pytest_ttnn_perf.report.sentences import (
@@ -54,7 +54,7 @@ from pytest_ttnn_perf.report.sentences import (
     recorded_only,
     sentence,
 )
-from pytest_ttnn_perf.report.tables import display_unit, format_value
+from pytest_ttnn_perf.report.tables import display_unit, format_ns, format_value
 from pytest_ttnn_perf.report.terminal import (
     by_remedy,
     health_lines,
@@ -87,22 +87,22 @@ if TYPE_CHECKING:
 USUAL_RUNS: Final = 50
 #: Of more samples, those at equal distances are drawn.
 MOST_SAMPLES: Final = 200
-#: As many characters of a commit as people compare.
-_COMMIT: Final = 12
+#: As many characters of a commit as people compare; a title has room for fewer.
+_COMMIT, _SHORT_COMMIT = 12, 7
 
 
 class PageSource(Struct, frozen=True):
     """A run as reported, with related captures and runs.
 
-    ``tables`` are captures, by the ids of tests. ``headline`` and ``notes`` stand for, and beside,
-    those of the run.
+    ``tables`` are captures, by the ids of tests. ``of_captures``: there is no run.
     """
 
     report: CiReport
     store: BaselineStore
+    project: str
     history: RunHistory = RunHistory(())
     tables: Mapping[str, OpTable] = {}
-    headline: str | None = None
+    of_captures: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -119,7 +119,7 @@ def write_page_of_run(result: RunResult) -> Path:
     except UsageError as error:  # such as a repository without a main branch
         history = RunHistory((), notes=(str(error),))
     history = with_own_runs(history, own, project)
-    source = PageSource(report, result.store, history)
+    source = PageSource(report, result.store, project.name, history)
     page = page_of(with_captures(source, result.context.cwd))
     write_text(settings.html, page_html(page))
     return settings.html
@@ -143,17 +143,20 @@ def page_of(source: PageSource) -> Part:
         hardware=run.hardware,
         environment=run.environment,
     )
-    named = (run.environment.commit or "")[:_COMMIT] or run.id
-    if named is None and run.tests:  # a capture
-        named = next(iter(run.tests)).rpartition("/")[2]
+    subject, details = _subject(source)
+    headline = _headline(source, tests)
+    within = f" ({details})" if details else ""
+    found = {finding["code"] for test in tests for finding in test["findings"]}
     return {
-        "title": visible(", ".join(filter(None, ("ttnn-perf", run.label, named)))),
-        "headline": visible(source.headline or report.headline),
-        "failed": report.is_bad,
+        "title": visible(f"{subject}: {headline}{within}"),
+        "subject": visible(f"{subject}{within}"),
+        "headline": visible(headline),
+        "tone": "bad" if report.is_bad else "plain" if source.of_captures else "good",
         "facts": [*_facts(report)],
         "counts": [*outcome_counts(report.tests)],
         "runs": earlier.runs,
         "tests": tests,
+        "rules": {rule.code: rule.page for rule in all_rules() if rule.code in found},
         "differences": [
             {
                 "name": name,
@@ -165,6 +168,37 @@ def page_of(source: PageSource) -> Part:
         "trends": earlier.trends,
         "notes": [*_notes(source), *source.notes, *notes],
     }
+
+
+def _subject(source: PageSource) -> tuple[str, str]:
+    """Return the subject of a page; its boards, commit and label."""
+    report = source.report
+    tests, environment = report.tests, report.run.environment
+    own = (judged.observation.hardware or report.run.hardware for judged in tests)
+    boards = {each.arch if each.board == UNKNOWN else each.board for each in own if each}
+    if source.of_captures:  # which know no boards
+        boards = {table.arch for table in source.tables.values() if table.arch}
+    commit = (environment.commit or "")[:_SHORT_COMMIT]
+    details = (*sorted(boards), commit, report.run.label)
+    alone = source.of_captures and len(tests) == 1
+    subject = tests[0].observation.test.rpartition("/")[2] if alone else source.project
+    return subject, ", ".join(filter(None, details))
+
+
+def _headline(source: PageSource, tests: Sequence[Part]) -> str:
+    """Return the result of a run, or the findings of captures."""
+    if not source.of_captures:
+        headline = source.report.headline
+        failed = {test["outcome"] for test in tests if test["failed"]}
+        regressed = failed == {Outcome.REGRESSED.value}
+        return headline.replace(" failed", " regressed") if regressed else headline
+    found = [each for test in tests for each in test["findings"] if each["state"] == "found"]
+    wrong = sum(each["fails"] for each in found)
+    errors = f" ({counted(wrong, 'error')})" if wrong else ""
+    most = max(found, key=lambda each: each["saving_us"] or 0.0, default=None)
+    saving = f", up to {most['saving']}" if most and most["saving"] else ""
+    count = counted(len(found), "finding") if found else "no findings"
+    return f"{count}{errors}{saving}"
 
 
 def _facts(report: CiReport) -> Iterator[tuple[str, str]]:
@@ -190,8 +224,8 @@ def _facts(report: CiReport) -> Iterator[tuple[str, str]]:
 def _notes(source: PageSource) -> Iterator[str]:
     report, options = source.report, source.report.summary_options
     tests = report.tests
-    if tests and not any(judged.verdicts for judged in tests) and source.headline is None:
-        yield "the record has no verdicts: ttnn-perf gate judges it against baselines"
+    if tests and not any(judged.verdicts for judged in tests) and not source.of_captures:
+        yield f"Not judged yet: ttnn-perf gate {report.record or 'RUN.json'}"
     if options.shift is not None:
         yield shift_line(options.shift)
     yield from accept_line(tests, options.failed, options.rerun)
@@ -221,13 +255,14 @@ def _tests(source: PageSource, earlier: EarlierRuns) -> tuple[list[Part], list[s
         timelines, clocks = timelines_of(table, most=spans) if table is not None else ((), ())
         page = {
             **_test(report, judged, earlier),
-            "waterfalls": waterfalls,
+            "waterfalls": [each for each in waterfalls if each["parts"]],
             "regions": [*_regions(source, judged, table, ops)],
             "timelines": timelines,
         }
         notes |= dict.fromkeys([*clocks, *problem])
-        worse = round(max((v.change or 0.0 for v in judged.verdicts), default=0.0), 3)
-        found.append((-worse, page))
+        # Of tests that passed, changes are noise: those of a file stand together.
+        worse = max((v.change or 0.0 for v in judged.verdicts if page["failed"]), default=0.0)
+        found.append((-round(worse, 3), page))
     found.sort(key=lambda pair: (pair[1]["worst"], pair[0], pair[1]["id"]))
     return [page for _, page in found], list(notes)
 
@@ -257,6 +292,7 @@ def _test(report: CiReport, judged: JudgedTest, earlier: EarlierRuns) -> Part:
         "findings": [
             *page_findings(judged.findings, observation.unanswered, enforced=report.enforced)
         ],
+        "rules": Counter(outcome.value for outcome in observation.outcomes.values()),
     }
 
 
@@ -317,6 +353,7 @@ def _metric(
         value = settled_value(observed)
     centre = verdict.centre if verdict else None
     unit, scale = display_unit(metric, value if centre is None else centre)
+    unit = "µs" if unit == "us" else unit
     setting = tuple(sorted(observation.setting.items(), key=lambda item: item[0]))
     if verdict is not None:
         text = sentence(verdict)
@@ -357,20 +394,18 @@ def page_findings(
     """Yield findings by saving, then waived and unmeasured ones."""
     found = by_saving(f for f in findings if f.outcome is RuleOutcome.FOUND and not f.quiet)
     for finding in sorted(found, key=lambda finding: not finding.stands):
-        saving_ns, step_ns = finding.saving_ns, finding.step_ns
-        # What is saved of a wall time may be more than a step, which is a part of that.
-        of_step = saving_ns / step_ns if saving_ns is not None and step_ns else None
-        evidence = (*evidence_lines(finding), *saving_lines(finding))
+        also = [f"also: {', '.join(finding.also)}, of the same ops"] if finding.also else []
         yield {
             "code": finding.code,
             "title": title(finding).removeprefix(f"{finding.code} "),
             "state": "found" if finding.stands else "waived",
             "fails": finding.fails and enforced,
             "region": finding.region,
-            "saving_us": None if saving_ns is None else _us(saving_ns),
-            "share": None if of_step is None or of_step > 1 else round(of_step, 4),
-            "evidence": [text.strip() for text in evidence],
-            "fix": [text.strip() for text in advice_lines(finding)],
+            "saving_us": None if finding.saving_ns is None else _us(finding.saving_ns),
+            "saving": _saving(finding),
+            "evidence": [*(text.strip() for text in evidence_lines(finding)), *also],
+            "how": finding.arithmetic or "",
+            "fix": (finding.waived is None and finding.fix) or "",
         }
     reasons: dict[str, dict[str, None]] = defaultdict(dict)
     for group in unanswered:
@@ -384,14 +419,29 @@ def page_findings(
         yield {
             "code": next(iter(codes)) if one else counted(len(codes), "rule"),
             "title": reason,
-            "state": "not measured",
+            "state": "without data",
             "fails": False,
             "region": "",
             "saving_us": None,
-            "share": None,
+            "saving": "",
             "evidence": [] if one else [", ".join(codes)],
-            "fix": [],
+            "how": "",
+            "fix": "",
         }
+
+
+def _saving(finding: Finding) -> str:
+    """Return the saving of a step, as in "20.0 of 345.0 µs"."""
+    saving_ns, step_ns = finding.saving_ns, finding.step_ns
+    if saving_ns is None:
+        return ""
+    # What is saved of a wall time may be more than a step, which is a part of that.
+    if not step_ns or saving_ns > step_ns:
+        return format_ns(saving_ns).replace("us", "µs")
+    whole, unit = format_ns(step_ns).replace("us", "µs").split()
+    factor = float(whole) / step_ns
+    places = len(whole.partition(".")[2])
+    return f"{saving_ns * factor:.{places}f} of {whole} {unit}"
 
 
 def _waterfalls(
@@ -491,7 +541,7 @@ def _trend(group: Sequence[SeriesChange]) -> Part:
     ]
     return {
         "title": headline(first),
-        "detail": detail,
+        "detail": list(dict.fromkeys(detail)),
         "worse": any(one.direction == "worse" for one in group),
         "kind": first.kind.value,
         "tests": list(dict.fromkeys(one.series.test for one in group)),

@@ -19,7 +19,6 @@ from pytest_ttnn_perf.report.sentences import ACCEPTED
 #: A page or a part of it: plain text, and numbers in the unit of their name.
 Part = dict[str, Any]
 
-
 #: How outcomes of metrics and words for tests are coloured, the worst first. Tests that failed
 #: have the colour of that, whatever else is said of them.
 TONES: Final = {
@@ -67,7 +66,17 @@ def _plain(value: Any) -> Any:
 
 
 def tone(outcome: str) -> str:
-    return TONES.get(_canonical(outcome), "none")
+    return TONES.get(outcome, "none")
+
+
+def in_words(outcome: str) -> str:
+    """Return an outcome as a word in a sentence on several metrics."""
+    special = {
+        "WITHIN": "within limits",
+        "NO_BASELINE": "without baseline",
+        "NO_DATA": "without data",
+    }
+    return special.get(outcome, outcome.lower().replace("_", " "))
 
 
 def main_metric(test: Part) -> int | None:
@@ -75,7 +84,7 @@ def main_metric(test: Part) -> int | None:
 
     def rank(place: int) -> tuple[bool, int]:
         metric = test["metrics"][place]
-        return not metric["gated"], _RANKS.get(_canonical(metric["outcome"]), len(_RANKS))
+        return not metric["gated"], _RANKS.get(metric["outcome"], len(_RANKS))
 
     return min(range(len(test["metrics"])), key=rank, default=None)
 
@@ -83,10 +92,6 @@ def main_metric(test: Part) -> int | None:
 def shown(text: str) -> str:
     """Escape invisible characters; keep lines."""
     return text if text.isprintable() else "\n".join(map(visible, text.split("\n")))
-
-
-def _canonical(outcome: str) -> str:
-    return outcome.upper().replace(" ", "_")
 
 
 _ASSETS: Final = Path(__file__).parent / "assets"
@@ -110,6 +115,7 @@ def page_html(page: Part) -> str:
     return environment.get_template("page.html.jinja").render(
         page=page,
         tone=tone,
+        in_words=in_words,
         data=Markup(page_json(page)),
         style=Markup(style),
         script=Markup(script),

@@ -46,8 +46,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the pages."""
     folder = tmp_path_factory.mktemp("pages")
     (folder / "small.html").write_text(page_html(sample.small()), encoding="utf-8")
-    blank = "<!DOCTYPE html><html lang=en><title>blank</title><link rel=icon href='data:,'>"
-    (folder / "blank.html").write_text(blank, encoding="utf-8")
+    alone = {**sample.small(), "tests": sample.small()["tests"][:1]}
+    (folder / "alone.html").write_text(page_html(alone), encoding="utf-8")
     return folder
 
 

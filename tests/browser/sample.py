@@ -34,13 +34,15 @@ def small() -> Part:
         "command": "ttnn-perf bisect 1111111 2222222",
     }
     return {
-        "title": "Performance of models/tests",
+        "title": "models: 2 of 12 tests failed (n300, 4f0c9d2)",
+        "subject": "models (n300, 4f0c9d2)",
         "headline": "2 of 12 tests failed",
-        "failed": True,
+        "tone": "bad",
         "facts": [("Commit", "4f0c9d2a71 on main"), ("Hardware", "n300, 2 chips, firmware 18.4")],
         "counts": [(word, words.count(word)) for word in dict.fromkeys(words)],
         "runs": _runs(40),
         "tests": tests,
+        "rules": {"TTP311": "Matmuls read slowly.\n\n## What to do\nStore them `SHARDED`."},
         "differences": [{"name": "firmware", "before": "18.2", "now": "18.4"}],
         "trends": [trend],
         "notes": ["3 runs of pull requests are left out of histories."],
@@ -62,7 +64,7 @@ def _test(id_: str, outcome: str, worst: int, **members: object) -> Part:
     }
     texts = dict.fromkeys(("summary", "by_op"), "")
     return {"id": id_, "outcome": outcome, "failed": False, "worst": worst, "key": "n300", **empty,
-            **texts, **members}  # fmt: skip
+            **texts, "rules": {"CLEAN": 20, "FOUND": 2, "NOT_MEASURED": 1}, **members}  # fmt: skip
 
 
 def _runs(count: int) -> list[Part]:
@@ -211,7 +213,7 @@ def _others() -> list[Part]:
         _test(f"{file}::test_new", "NO_BASELINE", 5, metrics=[new]),
         _test(f"{file}::test_steady", "WITHIN", 7, key="n150", metrics=[steady, ops]),
         _test(f"{file}::test_stable", "WITHIN", 7, metrics=[steady]),
-        _test(f"{file}::test_empty", "skipped", 8, key="n150"),
+        _test(f"{file}::test_empty", "RECORDED", 8, key="n150"),
     ]
 
 
@@ -226,7 +228,6 @@ def _finding(
     code: str, title: str, saving_us: float | None, state: str = "found", evidence: str = "",
     *, fails: bool = False,
 ) -> Part:  # fmt: skip
-    share = saving_us and saving_us / 9870
     return {
         "code": code,
         "title": title,
@@ -234,9 +235,10 @@ def _finding(
         "fails": fails,
         "region": "decode",
         "saving_us": saving_us,
-        "share": share,
+        "saving": saving_us and f"{saving_us} of 9870.0 µs",
         "evidence": [evidence],
-        "fix": ["fix it"],
+        "how": "100 % of the bandwidth",
+        "fix": "Use `sharded` weights.",
     }
 
 
@@ -246,7 +248,7 @@ def _findings() -> list[Part]:
         _finding("TTP203", "layout-conversions", 130.2, evidence="Untilize: 42.2 µs"),
         _finding("TTP901", "pcc-below-limit", None, fails=True),
         _finding("TTP402", "trace-not-used", None, "waived"),
-        _finding("TTP304", "low-l1-headroom", None, "not measured"),
+        _finding("TTP304", "low-l1-headroom", None, "without data"),
     ]
 
 

@@ -28,7 +28,16 @@ MISPLACED = """() => [...document.querySelectorAll("svg[data-chart]")].flatMap(p
     const down = Math.min(one.bottom, two.bottom) - Math.max(one.top, two.top);
     return across > 1 && down > 4;  // boxes have room above and below the letters
   }).map(other => `${plot.dataset.chart}: ${label.textContent} touches ${other.textContent}`));
-  return [...outside, ...touching];
+  // Labels of lines and of ops stand beside lines, not on them.
+  const crossed = [...plot.querySelectorAll(".roof, .baseline, .limit, .target")].flatMap(line => {
+    const [length, to] = [line.getTotalLength(), line.getScreenCTM()];
+    const places = Array.from({ length: 60 }, (_, step) =>
+      line.getPointAtLength(length * step / 59).matrixTransform(to));
+    return labels.filter((_, label) => places.some(({ x, y }) =>
+      x > boxes[label].left && x < boxes[label].right &&
+      y > boxes[label].top + 2 && y < boxes[label].bottom - 2));
+  }).map(label => `${plot.dataset.chart}: ${label.textContent} lies on a line`);
+  return [...outside, ...touching, ...crossed];
 })"""
 #: Texts whose contrast with what is behind them is less than 4.5.
 FAINT = """() => {

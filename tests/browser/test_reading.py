@@ -51,7 +51,7 @@ def test_failures_come_first_and_filters_search_and_sort_choose_tests(reader: Re
     assert ids(page) == ["models/tests/test_vit.py::test_steady"]
     assert page.locator(".tools [role=status]").inner_text() == "1 of 12 tests"
     page.get_by_label("Search tests").fill("no such test")
-    page.get_by_role("link", name="Show all").click()
+    page.get_by_role("link", name="Clear filters").click()
     wait_until(page, "document.querySelectorAll('tr[data-place]').length === 12")
     page.locator("[data-sort=change]").click()
     wait_until(page, "location.hash === '#sort=change'")
@@ -77,6 +77,39 @@ def test_a_link_restores_what_was_looked_at_and_the_back_button_goes_back(reader
     assert len(ids(reader.open(address="#test=gone&sort=nonsense&outcome="))) == 12
 
 
+def test_tests_stand_under_their_files_and_columns_without_anything_are_left_out(
+    reader: Reader,
+) -> None:
+    page = reader.open()
+    heads = page.locator(".tests thead th").all_inner_texts()
+    assert heads[:4] == ["Verdict ↓", "Test", "Hardware", "Metric"]
+    assert heads[4:8] == ["Baseline", "Now", "Change", "Limit"]
+    row = page.locator(ROWS).first.locator("td").all_inner_texts()
+    assert row[1:4] == [REGRESSED.partition("::")[2], "n300", "wall_time"]
+    assert row[4:8] == ["12.41 ms", "13.43 ms", "+8.2 %", "12.78 ms"]
+    assert page.locator("td.file").first.inner_text() == REGRESSED.partition("::")[0]
+    page.get_by_label("Search tests").fill("vit")
+    wait_until(page, "document.querySelectorAll('tr[data-place]').length === 5")
+    assert page.locator("td.file").count() == 1
+    page.locator("[data-sort=change]").click()
+    wait_until(page, "document.querySelectorAll('td.file').length === 0")
+    assert "models/tests/test_vit.py::test_new" in page.locator(".tests").inner_text()
+
+
+def test_a_single_test_opens_by_itself_and_a_code_leads_to_its_rule(reader: Reader) -> None:
+    page = reader.open("alone")
+    assert page.locator("#test header h2").inner_text() == REGRESSED
+    assert not page.locator("#overview").is_visible()
+    assert page.get_by_text("wall_time of 14 tests").is_visible()
+    assert page.get_by_text("n300", exact=True).count() == 0
+    assert page.locator(".finding code").all_inner_texts()[2:4] == ["TTP311", "sharded"]
+    page.get_by_role("link", name="TTP311").click()
+    page.get_by_role("heading", name="What to do").wait_for()
+    assert page.locator(".rule code").inner_text() == "SHARDED"
+    page.get_by_text("← Back").click()
+    page.get_by_text("saves 712.4 of 9870.0 µs").wait_for()
+
+
 def test_hostile_texts_are_texts(reader: Reader) -> None:
     for place, id_ in enumerate(HOSTILE):
         page = reader.open()
@@ -89,7 +122,7 @@ def test_hostile_texts_are_texts(reader: Reader) -> None:
             assert told.endswith(r"[\u202egnp.exe\x1b[31m\x00\u2028]")
         assert page.locator("img, main script, main b > *").count() == 0
         assert page.evaluate("document.scripts.length") == 2
-        assert page.title() == f"{told} · Performance of models/tests"
+        assert page.title() == f"{told} · models: 2 of 12 tests failed (n300, 4f0c9d2)"
         assert page.locator("a[href^=javascript]").count() == 0
 
 

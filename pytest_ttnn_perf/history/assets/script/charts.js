@@ -22,7 +22,6 @@ function fitted(text, width, size = 11) {
 function linear([low, high], [from, to]) {
   const span = high - low || 1;
   const scale = (value) => from + ((value - low) / span) * (to - from);
-  scale.back = (place) => low + ((place - from) / (to - from)) * span;
   return scale;
 }
 
@@ -64,7 +63,7 @@ function around(values, room = 0.08) {
 function tickLabels(ticks) {
   const step = ticks.length > 1 ? Math.abs(ticks[1] - ticks[0]) : Math.abs(ticks[0]) || 1;
   const places = Math.min(8, Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
-  return ticks.map((tick) => (Math.abs(tick) >= 1e7 ? tick.toExponential(1) : grouped(tick.toFixed(places))));
+  return ticks.map((tick) => (Math.abs(tick) >= 1e7 ? tick.toExponential(1) : tick.toFixed(places)));
 }
 
 // An axis on the left: lines across the plot, numbers beside them, the unit above.
@@ -234,8 +233,6 @@ function explorer(plot) {
 
 // A metric, run after run: where it was against today's baseline and limit, and when it changed.
 
-const MARKS = { accepted: "baseline accepted", stored: "baseline stored" };
-
 function historyChart(metric) {
   const points = pointsOf(metric.history);
   if (points.length < 2) return null;
@@ -247,7 +244,7 @@ function historyChart(metric) {
       `${metric.limit === null ? "" : `, limit ${amount(metric, metric.limit)}`}; ${counted(metric.history.changes.length, "change")}`,
     legend: historyLegend(metric, points),
     paint: (width) => paintHistory(metric, points, width),
-    after: [historyChanges(metric, points), opened("Numbers", () => historyNumbers(metric, points))],
+    after: [historyChanges(metric, points), opened("Table", () => historyNumbers(metric, points))],
   });
   return figure;
 }
@@ -259,7 +256,7 @@ function historyLegend(metric, points) {
     ...tones.map((tone) => [words.filter((word) => toneOf(word) === tone).join(", "), dot(8, 5, tone)]),
     ...(points.some((point) => point.mark) ? [["baseline accepted or stored", acceptMark(8, 9)]] : []),
     ...(metric.history.changes.length ? [["change", stroke("change")]] : []),
-    ...(metric.baseline !== null && metric.limit !== null ? [["allowed, baseline to limit", swatch("band")]] : []),
+    ...(metric.baseline !== null && metric.limit !== null ? [["within the limit", swatch("band")]] : []),
   ];
 }
 
@@ -302,11 +299,14 @@ function levelsOf(metric) {
 }
 
 function levelLines(levels, box, at) {
-  const labels = spread(levels.map((level) => ({ ...level, y: at(level.value) })), 12, box.top, box.bottom);
-  return labels.map(({ kind, value, text, y }) => [
-    draw("line", { class: kind, x1: box.left, x2: box.right, y1: at(value), y2: at(value) }),
-    draw("text", { x: box.right + 5, y: y + 3.5 }, text),
-  ]);
+  const lines = levels.map(({ kind, value }) => draw("line", { class: kind, x1: box.left, x2: box.right, y1: at(value), y2: at(value) }));
+  return [lines, levelNames(levels, box, at)];
+}
+
+// Names of lines, on the right of the plot.
+function levelNames(levels, box, at) {
+  const labels = spread(levels.map(({ text, value }) => ({ text, y: at(value) })), 12, box.top, box.bottom);
+  return labels.map(({ text, y }) => draw("text", { x: box.right + 5, y: y + 3.5 }, text));
 }
 
 function allowedBand(metric, box, at) {
@@ -340,7 +340,7 @@ function pointLines(metric, points, place) {
   return [
     [amount(metric, point.value), point.outcome].filter(Boolean).join("  "),
     ...runLines(point.run),
-    MARKS[point.mark] ?? point.mark,
+    point.mark ? `baseline ${point.mark}` : "",
     change ? `${signedPercent(change.change)} since the run before: ${change.cause}` : "",
   ];
 }
@@ -361,7 +361,7 @@ function historyNumbers(metric, points) {
     ["Host", ({ run }) => run.host],
     ["Started", ({ run }) => moment(run.started_at)],
     [metric.name, ({ value }) => amount(metric, value), "number"],
-    ["Outcome", ({ outcome, mark }) => [outcome, MARKS[mark] ?? mark].filter(Boolean).join(", ")],
+    ["Verdict", ({ outcome, mark }) => [outcome, mark ? `baseline ${mark}` : ""].filter(Boolean).join(", ")],
   ], [...points].reverse());
 }
 
@@ -378,13 +378,13 @@ function sparkline(metric, tone) {
     draw("circle", { cx: x(values.length - 1), cy: y(values.at(-1)), r: 2.5 }));
 }
 
-// The samples of this run and of its confirmations, each a dot, against baseline and limit.
+// The samples of each process, each a dot, the first on top, against baseline and limit.
 
 const DOT = 3;
 
 function samplesChart(metric) {
   const strips = [metric.samples, ...metric.confirmations]
-    .map((samples, place) => ({ name: place ? `confirmation ${place}` : "this run", samples }))
+    .map((samples, place) => ({ name: place ? `repeat ${place}` : "first process", samples }))
     .filter(({ samples }) => samples.length);
   if (strips.every(({ samples }) => samples.length < 2)) return null;
   const { figure } = chart({
@@ -414,68 +414,42 @@ function paintSamples(metric, strips, width) {
   const rows = strips.map(({ name, samples }, row) => {
     const floor = box.top + row * 52 + 48;
     const middle = x(median(samples) * metric.scale);
-    const dots = stacked(samples.map((sample) => x(sample * metric.scale)), 26).map(([at, up], place) => {
-      points.push({ x: at, y: floor - 6 - up, lines: [`${name}: ${amount(metric, samples[place])}`] });
-      return dot(at, floor - 6 - up, "none", DOT);
+    const dots = samples.map((sample, place) => {
+      const [at, y] = [x(sample * metric.scale), floor - 30 + (26 * place) / samples.length];
+      points.push({ x: at, y, lines: [`${name}: ${amount(metric, sample)}`] });
+      return dot(at, y, "none", DOT);
     });
     return [
       draw("line", { class: "grid", x1: box.left, x2: box.right, y1: floor, y2: floor }),
       draw("text", { class: "strong", x: box.left, y: floor - 38 }, `${name} (${samples.length})`),
+      levels.map(({ kind, value }) => draw("line", { class: kind, x1: x(value * metric.scale), x2: x(value * metric.scale), y1: floor - 34, y2: floor })),
       dots,
       draw("line", { class: "median", x1: middle, x2: middle, y1: floor - 14, y2: floor + 2 }),
     ];
   });
-  const lines = levels.map(({ kind, value }) => draw("line", { class: kind, x1: x(value * metric.scale), x2: x(value * metric.scale), y1: box.top, y2: box.bottom }));
   const ticks = roundNumbers(low, high, Math.max(2, width / 90));
-  return { height: box.bottom + 36, shapes: [axisBottom(box, x, ticks, withUnit(metric.name, metric.unit ? `(${metric.unit})` : "")), lines, rows], points };
-}
-
-// Dots that would hide one another stand on one another; when the room is full, closer together.
-function stacked(places, room) {
-  const columns = new Map();
-  const found = places.map((place) => {
-    const column = Math.round(place / (DOT * 2));
-    const under = columns.get(column) ?? 0;
-    columns.set(column, under + 1);
-    return [place, under];
-  });
-  const step = Math.min(DOT * 2, room / Math.max(1, ...columns.values()));
-  return found.map(([place, under]) => [place, under * step]);
+  return { height: box.bottom + 36, shapes: [axisBottom(box, x, ticks, withUnit(metric.name, metric.unit ? `(${metric.unit})` : "")), rows], points };
 }
 
 // How a number became another: what was before, each part of the change, what is now.
 
-const PARTS_TOLD = 14;
-
 function waterfallChart(waterfall) {
-  const parts = shownParts(waterfall);
+  const { parts } = waterfall;
   const change = waterfall.after_us - waterfall.before_us;
   const { figure } = chart({
     kind: "waterfall",
-    title: `What changed ${waterfall.metric}${waterfall.region ? ` in ${waterfall.region}` : ""}`,
-    label: `From ${microseconds(waterfall.before_us)} to ${microseconds(waterfall.after_us)}: ${parts.map((part) => `${part.name} ${signedMicroseconds(part.change_us)}`).join(", ")}`,
+    title: `Change of ${waterfall.metric}`,
+    label: `From ${duration(waterfall.before_us)} to ${duration(waterfall.after_us)}: ${parts.map((part) => `${part.name} ${signedDuration(part.change_us)}`).join(", ")}`,
     legend: [["slower", swatch("fill bad")], ["faster", swatch("fill better")], ["whole", swatch("fill whole")]],
     paint: (width) => paintWaterfall(waterfall, parts, width),
-    after: [make("p", { class: "hint" }, `${signedMicroseconds(change)} in all; the parts add up to it.`),
-      opened("Numbers", () => listing([
+    after: [make("p", { class: "hint" }, `${signedDuration(change)} in all; the parts add up to it.`),
+      opened("Table", () => listing([
         ["Part", (part) => part.name],
-        ["Change", (part) => signedMicroseconds(part.change_us), "number"],
+        ["Change", (part) => signedDuration(part.change_us), "number"],
         ["Cause", (part) => part.cause],
       ], parts))],
   });
   return figure;
-}
-
-// The largest parts; the others together. What no part accounts for is one, so that all add up.
-function shownParts(waterfall) {
-  const sum = waterfall.parts.reduce((total, part) => total + part.change_us, 0);
-  const rest = waterfall.after_us - waterfall.before_us - sum;
-  const bySize = [...waterfall.parts].sort((one, other) => Math.abs(other.change_us) - Math.abs(one.change_us));
-  const told = bySize.length > PARTS_TOLD ? bySize.slice(0, PARTS_TOLD - 1) : bySize;
-  const others = bySize.slice(told.length);
-  if (others.length) told.push({ name: `${others.length} smaller parts`, change_us: others.reduce((total, part) => total + part.change_us, 0), cause: "" });
-  if (Math.abs(rest) >= 0.05) told.push({ name: "not explained", change_us: rest, cause: "" });
-  return told;
 }
 
 function paintWaterfall(waterfall, parts, width) {
@@ -483,11 +457,11 @@ function paintWaterfall(waterfall, parts, width) {
   let level = waterfall.before_us;
   for (const part of parts) {
     const kind = part.change_us > 0 ? "bad" : "better";
-    steps.push({ ...part, from: level, to: level + part.change_us, text: signedMicroseconds(part.change_us), kind });
+    steps.push({ ...part, from: level, to: level + part.change_us, text: signedDuration(part.change_us), kind });
     level += part.change_us;
   }
   const [low, high] = startOf([waterfall.before_us, waterfall.after_us, ...steps.map((step) => step.to)]);
-  const end = (name, value) => ({ name, from: low, to: value, text: microseconds(value), kind: "whole", cause: "" });
+  const end = (name, value) => ({ name, from: low, to: value, text: duration(value), kind: "whole", cause: "" });
   const rows = [end("before", waterfall.before_us), ...steps, end("after", waterfall.after_us)];
   const names = Math.min(width * 0.34, Math.max(...rows.map((row) => textWidth(row.name))) + 8);
   const numbers = Math.max(...rows.map((row) => textWidth(row.text))) + 10;
@@ -531,11 +505,10 @@ function boundLegend(ops) {
 }
 
 function treemapChart(region) {
-  const ops = region.ops.filter((op) => op.time_us > 0);
-  if (!ops.length) return null;
+  const { ops } = region;
   const { figure } = chart({
     kind: "treemap",
-    title: `Time by op in ${region.name || "the test"}`,
+    title: "Share of each op",
     label: ops.slice(0, 5).map((op) => `${op.name} ${percent(op.share)}`).join(", "),
     legend: boundLegend(ops),
     paint: (width) => paintTreemap(ops, width),
@@ -546,7 +519,7 @@ function treemapChart(region) {
 
 function paintTreemap(ops, width) {
   const height = width < 480 ? 240 : 280;
-  const tiles = squarified(ops.map((op) => op.time_us), width, height);
+  const tiles = divided(ops.map((op) => op.time_us), 0, 0, width, height);
   return {
     height,
     shapes: tiles.map((tile, place) => treemapTile(tile, ops[place])),
@@ -557,59 +530,31 @@ function paintTreemap(ops, width) {
 function treemapTile({ x, y, width, height }, op) {
   const room = width - 12;
   // Of names, a part tells something; of numbers, it would tell something else.
-  const numbers = [`${percent(op.share)}  ${microseconds(op.time_us)}`, percent(op.share), ""].find((text) => textWidth(text) <= room);
+  const numbers = [`${percent(op.share)}  ${duration(op.time_us)}`, percent(op.share), ""].find((text) => textWidth(text) <= room);
   const lines = [fitted(op.name, room), numbers, fitted(op.shape, room)].slice(0, room < 24 ? 0 : Math.floor((height - 6) / 14));
   return draw("g", null,
     draw("rect", { class: `tile ${boundKind(op)}`, x, y, width, height }),
     lines.map((line, place) => (line ? draw("text", { class: "on", x: x + 6, y: y + 15 + place * 14 }, line) : null)));
 }
 
-// Rectangles of these sizes that fill a rectangle, as close to squares as they can be
-// (Bruls, Huizing and van Wijk: Squarified Treemaps).
-function squarified(sizes, width, height) {
-  const unit = (width * height) / sizes.reduce((sum, size) => sum + size, 0);
-  const areas = sizes.map((size) => size * unit);
-  const free = { x: 0, y: 0, width, height };
-  const tiles = [];
-  let first = 0;
-  while (first < areas.length) {
-    const side = Math.min(free.width, free.height);
-    let last = first + 1;
-    while (last < areas.length && flattest(areas.slice(first, last + 1), side) <= flattest(areas.slice(first, last), side)) last += 1;
-    tiles.push(...filledRow(areas.slice(first, last), free));
-    first = last;
-  }
-  return tiles;
-}
-
-// How far from a square the worst tile of a row would be.
-function flattest(areas, side) {
-  const sum = areas.reduce((total, area) => total + area, 0);
-  return Math.max((side ** 2 * Math.max(...areas)) / sum ** 2, sum ** 2 / (side ** 2 * Math.min(...areas)));
-}
-
-function filledRow(areas, free) {
-  const sum = areas.reduce((total, area) => total + area, 0);
-  const upright = free.width >= free.height;
-  const thick = sum / (upright ? free.height : free.width);
-  let along = upright ? free.y : free.x;
-  const tiles = areas.map((area) => {
-    const long = area / thick;
-    const tile = upright ? { x: free.x, y: along, width: thick, height: long } : { x: along, y: free.y, width: long, height: thick };
-    along += long;
-    return tile;
-  });
-  if (upright) Object.assign(free, { x: free.x + thick, width: free.width - thick });
-  else Object.assign(free, { y: free.y + thick, height: free.height - thick });
-  return tiles;
+// Rectangles of these sizes that fill a rectangle: halves of the sum, cut across its longer side.
+function divided(sizes, x, y, width, height) {
+  if (sizes.length < 2) return [{ x, y, width, height }];
+  const sum = sizes.reduce((total, size) => total + size, 0);
+  let [count, first] = [1, sizes[0]];
+  while (count < sizes.length - 1 && first + sizes[count] / 2 < sum / 2) first += sizes[count++];
+  const [part, [some, others]] = [first / sum, [sizes.slice(0, count), sizes.slice(count)]];
+  return width >= height
+    ? [...divided(some, x, y, width * part, height), ...divided(others, x + width * part, y, width * (1 - part), height)]
+    : [...divided(some, x, y, width, height * part), ...divided(others, x, y + height * part, width, height * (1 - part))];
 }
 
 function opLines(op) {
   return [
     op.name,
     op.shape,
-    `${microseconds(op.time_us)}, ${percent(op.share)}, ${digits(op.calls)} calls`,
-    op.ideal_us === null ? "" : `at best ${microseconds(op.ideal_us)} (${BOUNDS[op.bound] ?? op.bound})`,
+    `${duration(op.time_us)}, ${percent(op.share)}, ${digits(op.calls)} calls`,
+    op.ideal_us === null ? "" : `roofline ${duration(op.ideal_us)} (${BOUNDS[op.bound] ?? op.bound})`,
     op.tflops === null ? "" : `${digits(op.tflops)} TFLOP/s${op.intensity === null ? "" : ` at ${digits(op.intensity)} FLOP per byte`}`,
     op.note,
   ];
@@ -620,11 +565,11 @@ function opListing(ops) {
     ["Op", (op) => make("span", { class: "id" }, op.name)],
     ["Shape", (op) => op.shape],
     ["Calls", (op) => String(Number(op.calls.toFixed(2))), "number"],
-    ["Time", (op) => microseconds(op.time_us), "number"],
+    ["Time", (op) => duration(op.time_us), "number"],
     ["Share", (op) => percent(op.share), "number"],
-    ["At best", (op) => (op.ideal_us === null ? "–" : microseconds(op.ideal_us)), "number"],
-    ["Bound by", (op) => op.bound || "–"],
-    ["Cores", (op) => (op.cores === null ? "–" : String(op.cores)), "number"],
+    ["Roofline", (op) => (op.ideal_us === null ? "" : duration(op.ideal_us)), "number"],
+    ["Bound by", (op) => (op.bound ? BOUNDS[op.bound] : "")],
+    ["Cores", (op) => (op.cores === null ? "" : String(op.cores)), "number"],
     ["Note", (op) => op.note],
   ], ops);
 }
@@ -640,14 +585,14 @@ function rooflineChart(region) {
   const known = ops.reduce((sum, op) => sum + op.share, 0);
   const { figure } = chart({
     kind: "roofline",
-    title: `Roofline of ${region.name || "the test"}`,
+    title: "Roofline",
     label: `DRAM ${digits(roof.dram_gb_s)} GB/s; ` + roof.peaks_tflops.map(([name, peak]) => `${name} ${digits(peak)} TFLOP/s`).join(", ") +
       `; ${counted(ops.length, "op")} with ${percent(known)} of the time`,
-    legend: [...boundLegend(ops), ["area: time", draw("circle", { class: "ghost", cx: 8, cy: 5, r: 4.5 })]],
+    legend: [...boundLegend(ops), [`DRAM ${digits(roof.dram_gb_s)} GB/s, peaks of the chip`, stroke("roof")], ["area: time", draw("circle", { class: "ghost", cx: 8, cy: 5, r: 4.5 })]],
     paint: (width) => paintRoofline(roof, ops, width),
     after: make("p", { class: "hint" },
-      `Shown: ops with ${percent(known)} of the time; those without FLOPs or DRAM traffic have no place here. ` +
-      "Colours are by what holds the cores that an op uses; roofs are those of the whole chip."),
+      `Ops with ${percent(known)} of the time: those with FLOPs and DRAM traffic. ` +
+      "Colour: what limits the op. Lines: peak of the whole chip."),
   });
   return figure;
 }
@@ -660,59 +605,57 @@ function paintRoofline(roof, ops, width) {
   const xRange = [Math.min(...xs) / 2, Math.max(...xs) * 4];
   const yRange = [Math.min(...ys) / 2, Math.max(...ys) * 2];
   const height = 280;
-  const box = { left: 48, right: width - 8, top: 22, bottom: height - 36, width };
+  const names = roof.peaks_tflops.map(([name, peak]) => ({ value: peak, text: `${name} ${digits(peak)}` }));
+  const box = { left: 48, right: width - 10 - Math.max(...names.map(({ text }) => textWidth(text))), top: 22, bottom: height - 36, width };
   const x = logarithmic(xRange, [box.left, box.right]);
   const y = logarithmic(yRange, [box.bottom, box.top]);
   const longest = Math.max(...ops.map((op) => op.time_us));
   const circles = ops.map((op) => ({ op, x: x(op.intensity), y: y(op.tflops), r: 3 + 13 * Math.sqrt(op.time_us / longest) }));
   const ten = (range) => powersOfTen(...range);
-  const plain = (ticks) => ticks.map((tick) => (tick < 1e-3 || tick >= 1e6 ? tick.toExponential(0) : grouped(String(tick))));
+  const plain = (ticks) => ticks.map((tick) => (tick < 1e-3 || tick >= 1e6 ? tick.toExponential(0) : String(tick)));
   const within = (place, low, high) => Math.min(Math.max(place, low), high);
   for (const circle of circles) {
     circle.x = within(circle.x, box.left + circle.r, box.right - circle.r);
     circle.y = within(circle.y, box.top + circle.r, box.bottom - circle.r);
   }
+  const roofs = roofLines(roof, xRange, yRange, x, y, box);
   return {
     height,
     shapes: [
       axisLeft(box, y, ten(yRange), "TFLOP/s", plain(ten(yRange))),
       axisBottom(box, x, ten(xRange), "FLOP per byte of DRAM", plain(ten(xRange))),
-      roofLines(roof, xRange, yRange, x, y, box),
+      roofs.map(([x1, y1, x2, y2]) => draw("line", { class: "roof", x1, y1, x2, y2 })),
       circles.map((circle) => draw("circle", { class: `bubble ${boundKind(circle.op)}`, cx: circle.x, cy: circle.y, r: circle.r })),
-      roofNames(roof, y, box),
-      opNames(circles, box, peaks.map((peak) => y(peak))),
+      levelNames(names, box, y),
+      opNames(circles, box, roofs),
     ],
     points: circles.map((circle) => ({ x: circle.x, y: circle.y, lines: opLines(circle.op) })),
   };
 }
 
+// Ends of the lines of DRAM and of each peak.
 function roofLines(roof, xRange, yRange, x, y, box) {
   const slope = roof.dram_gb_s / 1000;  // TFLOP/s at one FLOP per byte
   const top = Math.max(...roof.peaks_tflops.map(([, peak]) => peak));
   const start = Math.max(xRange[0], yRange[0] / slope);
   return [
-    draw("line", { class: "roof", x1: x(start), y1: y(start * slope), x2: x(top / slope), y2: y(top) }),
-    roof.peaks_tflops.map(([, peak]) => draw("line", { class: "roof", x1: x(Math.max(xRange[0], peak / slope)), x2: box.right, y1: y(peak), y2: y(peak) })),
-  ];
-}
-
-function roofNames(roof, y, box) {
-  const peaks = roof.peaks_tflops.map(([name, peak]) => ({ y: y(peak) - 4, text: `${name} ${digits(peak)}` }));
-  return [
-    spread(peaks, 12, box.top + 8, box.bottom).map((label) => draw("text", { class: "strong", x: box.right - 2, y: label.y, "text-anchor": "end" }, label.text)),
-    draw("text", { class: "strong", x: box.left + 6, y: box.top + 10 }, `DRAM ${digits(roof.dram_gb_s)} GB/s`),
+    [x(start), y(start * slope), x(top / slope), y(top)],
+    ...roof.peaks_tflops.map(([, peak]) => [x(Math.max(xRange[0], peak / slope)), y(peak), box.right, y(peak)]),
   ];
 }
 
 // Names of the longest ops, beside their circles, where they hide nothing.
 function opNames(circles, box, roofs) {
   const taken = circles.map(({ x, y, r }) => [x - r, y - r, x + r, y + r]);
-  roofs.forEach((y) => taken.push([box.right - 110, y - 16, box.right, y + 1]));
-  taken.push([box.left, box.top, box.left + 120, box.top + 14]);
+  for (const [x1, y1, x2, y2] of roofs) {
+    for (let part = 0; part <= 1; part += 0.02) {
+      const [x, y] = [x1 + (x2 - x1) * part, y1 + (y2 - y1) * part];
+      taken.push([x, y, x, y]);
+    }
+  }
   const longest = [...circles].sort((one, other) => other.op.time_us - one.op.time_us).slice(0, NAMED_OPS);
   return longest.map(({ op, x, y, r }) => {
-    const alone = circles.filter((circle) => circle.op.name === op.name).length === 1;
-    const name = fitted(alone ? op.name : `${op.name} ${op.shape}`, 150);
+    const name = fitted(`${op.name} ${op.shape}`, 150);
     const half = textWidth(name) / 2;
     const spots = [[x + r + 3, y + 4], [x - r - 3 - 2 * half, y + 4], [x - half, y - r - 4], [x - half, y + r + 12]];
     return labelAt(name, spots, box, taken);
@@ -739,12 +682,10 @@ function timelineChart(timeline) {
     legend: [...kinds.map(([, [name, kind]]) => [name, swatch(kind)]), ["gap", draw("rect", { class: "ghost", x: 2, y: 0.5, width: 12, height: 9 })]],
     paint: (width) => paintTimeline(timeline, levels, view, width),
     after: [buttons, make("p", { class: "hint" }, [timeline.shortened,
-      "Click it, then: the wheel zooms, dragging moves."].filter(Boolean).join(" ")),
-      opened("Numbers", () => make("ul", null, timeline.lanes.map((lane) => make("li", null, laneInWords(lane, end)))))],
+      "A click zooms in there."].filter(Boolean).join(". ")),
+      opened("Table", () => make("ul", null, timeline.lanes.map((lane) => make("li", null, laneInWords(lane, end)))))],
   });
-  made.plot.classList.add("pans");
-  made.plot.setAttribute("tabindex", "0");
-  moveByHand(made, view, buttons);
+  zoomable(made, view, buttons);
   return made.figure;
 }
 
@@ -802,22 +743,14 @@ function spanShape(span, name, top) {
   const text = span.count === 1 && width > 30 ? fitted(name, width - 8) : "";
   return [
     draw("rect", { class: (KINDS[span.kind] ?? KINDS.k)[1], x: span.start, width, y: top, height: SPAN - 1 }),
-    // Waits have stripes: they are told apart without colours.
-    span.kind === "w" && width > 6 ? draw("path", { class: "grid", d: stripes(span.start, width, top, SPAN - 1) }) : null,
     text ? draw("text", { class: "on", x: span.start + 4, y: top + 12.5 }, text) : null,
   ];
-}
-
-function stripes(x, width, y, height) {
-  let path = "";
-  for (let at = 4; at < width; at += 6) path += `M${x + at} ${y}v${height}`;
-  return path;
 }
 
 function spanLines(timeline, lane, span) {
   const [name] = KINDS[span.kind] ?? KINDS.k;
   const what = span.count > 1 ? `${span.count} spans` : timeline.names[lane.names[span.place]];
-  return [`${lane.device}: ${what}`, `${name}, ${microseconds(span.to - span.from)} from ${microseconds(span.from)}`];
+  return [`${lane.device}: ${what}`, `${name}, ${duration(span.to - span.from)} from ${duration(span.from)}`];
 }
 
 // Times of a lane by kind; the rest is gaps.
@@ -835,12 +768,12 @@ function laneTimes(lane, end) {
 
 function laneInWords(lane, end) {
   const times = laneTimes(lane, end);
-  const told = (name, time) => `${name} ${microseconds(time)} (${percent(time / end)})`;
+  const told = (name, time) => `${name} ${duration(time)} (${percent(time / end)})`;
   return `${lane.device}: ${told("kernels", times.k)}, ${told("waits", times.w)}, ${told("gaps", times.gaps)}`;
 }
 
-// Zoom and move by wheel, drag and buttons. The wheel is the page's until the chart is used.
-function moveByHand({ plot, repaint }, view, buttons) {
+// Zoom in where the plot is clicked; buttons zoom and move.
+function zoomable({ plot, repaint }, view, buttons) {
   const show = (from, to) => {
     const span = Math.min(view.end, Math.max(view.end / 5000, to - from));
     view.from = Math.max(0, Math.min(from, view.end - span));
@@ -853,25 +786,11 @@ function moveByHand({ plot, repaint }, view, buttons) {
     show(middle - span * factor * at, middle + span * factor * (1 - at));
   };
   const move = (part) => show(view.from + (view.to - view.from) * part, view.to + (view.to - view.from) * part);
-
-  plot.addEventListener("wheel", (event) => {
-    if (document.activeElement !== plot && !event.ctrlKey && !event.metaKey) return;
-    event.preventDefault();
+  plot.classList.add("zooms");
+  plot.addEventListener("click", ({ clientX }) => {
     const box = plot.getBoundingClientRect();
-    zoom(event.deltaY > 0 ? 1.25 : 0.8, (event.clientX - box.left) / box.width);
-  }, { passive: false });
-  let dragged = null;
-  plot.addEventListener("pointerdown", (event) => {
-    dragged = event.clientX;
-    plot.focus({ preventScroll: true });
-    plot.setPointerCapture(event.pointerId);
+    zoom(0.6, (clientX - box.left) / box.width);
   });
-  plot.addEventListener("pointermove", (event) => {
-    if (dragged === null) return;
-    move((dragged - event.clientX) / plot.getBoundingClientRect().width);
-    dragged = event.clientX;
-  });
-  for (const kind of ["pointerup", "pointercancel"]) plot.addEventListener(kind, () => (dragged = null));
   const button = (text, name, action) => make("button", { type: "button", "aria-label": name, onclick: action }, text);
   buttons.append(button("−", "Zoom out", () => zoom(1 / 0.6)), button("+", "Zoom in", () => zoom(0.6)),
     button("←", "Earlier", () => move(-0.15)), button("→", "Later", () => move(0.15)), button("All", "Show all", () => show(0, view.end)));

@@ -1,7 +1,7 @@
 // What the page shows, as written into it. Records have the names and units of page_html.py.
 const { page, tones } = JSON.parse(document.getElementById("data").textContent);
 
-const toneOf = (outcome) => tones[outcome.toUpperCase().replaceAll(" ", "_")] ?? "none";
+const toneOf = (outcome) => tones[outcome] ?? "none";
 const toneOfTest = (test) => (test.failed ? "bad" : toneOf(test.outcome));
 const mainMetric = (test) => (test.main === null ? null : test.metrics[test.main]);
 
@@ -13,13 +13,13 @@ const byId = new Map(page.tests.map((test) => [test.id, test]));
 
 // Numbers and names as people read them.
 
-// Four significant digits, without an exponent where that can be read.
+// Four significant digits as on the terminal, without an exponent where that can be read.
 function digits(value) {
   if (value === null || value === undefined) return "–";
   if (value === 0) return "0";
   const size = Math.floor(Math.log10(Math.abs(Number(value.toPrecision(4)))));
   if (size < -5 || size >= 15) return value.toExponential(3);
-  return grouped(Number(value.toPrecision(4)).toFixed(Math.max(0, 3 - size)));
+  return Number(value.toPrecision(4)).toFixed(Math.max(0, 3 - size));
 }
 
 // Six digits, for what is close to 1; what is short of 1 never reads as 1.
@@ -28,37 +28,37 @@ function accuracy(value) {
   return text === "1" && value < 1 ? ">0.999999" : text;
 }
 
-function grouped(text) {
-  const [whole, fraction] = text.split(".");
-  const spaced = whole.replace(/\B(?=(\d{3})+$)/g, ",");
-  return fraction ? `${spaced}.${fraction}` : spaced;
-}
-
-// A terminal has us for µs.
-const withUnit = (text, unit) => (unit ? `${text} ${unit === "us" ? "µs" : unit}` : text);
+const withUnit = (text, unit) => (unit ? `${text} ${unit}` : text);
 
 // A number of a metric, in the unit that it is shown in.
 function amount(metric, value) {
   if (value === null || value === undefined) return "–";
-  if (Number.isInteger(value) && metric.scale === 1) return withUnit(grouped(String(value)), metric.unit);
+  if (Number.isInteger(value) && metric.scale === 1) return withUnit(String(value), metric.unit);
   const shown = value * metric.scale;
   if (!metric.unit && Math.abs(shown) <= 1 && Math.abs(shown) >= 0.5) return accuracy(shown);
   return withUnit(digits(shown), metric.unit);
 }
 
-const microseconds = (value) => withUnit(value === null ? "–" : grouped(value.toFixed(Math.abs(value) < 100 ? 2 : 1)), "µs");
-const percent = (fraction) => `${(fraction * 100).toFixed(1)} %`;
-
-function signed(text, value) {
-  const minus = text.replace("-", "−");
-  return value > 0 ? `+${minus}` : minus;
+// A time in the unit that it fills.
+function duration(us) {
+  if (us === null) return "–";
+  const [unit, factor] = [["s", 1e6], ["ms", 1e3], ["µs", 1]].find(([, size]) => Math.abs(us) >= size * 0.99995) ?? ["µs", 1];
+  return `${digits(us / factor)} ${unit}`;
 }
 
-const signedPercent = (fraction) => signed(percent(fraction), Number(fraction.toFixed(4)));
-const signedMicroseconds = (value) => signed(microseconds(value), Number(value.toFixed(2)));
-const counted = (count, noun) => `${grouped(String(count))} ${noun}${count === 1 ? "" : "s"}`;
+const percent = (fraction) => `${(fraction * 100).toFixed(1).replace("-0.0", "0.0")} %`;
+const signed = (text, value) => (/[1-9]/.test(text) && value > 0 ? "+" : "") + text.replace("-", "−");
+const signedPercent = (fraction) => signed(percent(fraction), fraction);
+const signedDuration = (us) => signed(duration(us), us);
+const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 const shortCommit = (commit) => (/^[0-9a-f]{12,}$/.test(commit) ? commit.slice(0, 9) : commit);
-const moment = (time) => time.slice(0, 16).replace("T", " ");
+
+// A time where the reader is.
+function moment(time) {
+  const at = new Date(time);
+  if (isNaN(at)) return time;
+  return new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16).replace("T", " ");
+}
 
 // How a run is told apart from others, in lines.
 function runLines(run) {
@@ -90,7 +90,7 @@ const badge = (outcome, tone) =>
 // A command that can be copied.
 function command(text) {
   const code = make("code", { tabindex: 0 }, text);
-  const button = make("button", { type: "button", "aria-label": `Copy: ${text}` }, "Copy");
+  const button = make("button", { type: "button", "aria-label": `Copy: ${text}` }, "Copy command");
   button.addEventListener("click", async () => {
     try {
       await navigator.clipboard.writeText(text);
@@ -100,16 +100,20 @@ function command(text) {
       getSelection().selectAllChildren(code);
       button.textContent = "Selected";
     }
-    setTimeout(() => (button.textContent = "Copy"), 1500);
+    setTimeout(() => (button.textContent = "Copy command"), 1500);
   });
   return make("div", { class: "command" }, code, button);
 }
 
-// A table; a column is [heading, cell of a row, "number" where it is one].
+// A text in which code stands in backticks.
+const prose = (text) => text.split(/`([^`]+)`/).map((part, place) => (place % 2 ? make("code", null, part) : part));
+
+// A table; a column is [heading, cell of a row, "number" where it is one]. Empty ones are left out.
 function listing(columns, rows) {
-  const kind = (column) => ({ class: column[2] ?? "" });
-  const heads = columns.map((column) => make("th", { ...kind(column), scope: "col" }, column[0]));
-  const lines = rows.map((row) => make("tr", null, columns.map((column) => make("td", kind(column), column[1](row)))));
+  const kept = columns.map(([heading, cell, kind]) => ({ heading, kind, cells: rows.map(cell) }))
+    .filter(({ cells }) => cells.some((cell) => cell !== null && cell !== ""));
+  const heads = kept.map(({ heading, kind }) => make("th", { class: kind, scope: "col" }, heading));
+  const lines = rows.map((_, place) => make("tr", null, kept.map(({ kind, cells }) => make("td", { class: kind }, cells[place]))));
   return make("div", { class: "scroll" },
     make("table", { class: "listing" }, make("thead", null, make("tr", null, heads)), make("tbody", null, lines)));
 }
@@ -125,7 +129,7 @@ const section = (title, ...content) => make("section", null, make("h2", null, ti
 
 // What a reader looks at is in the address: it can be sent to others, and the back button works.
 
-const EMPTY = { test: "", outcome: "", search: "", sort: "" };
+const EMPTY = { test: "", rule: "", outcome: "", search: "", sort: "" };
 let state = { ...EMPTY };
 
 function stateOfAddress() {

@@ -1,29 +1,40 @@
-// What the checklist says of a test, what saves most first.
+// What the checklist says of a test: first whether to trust it, then what saves most.
 
-const STATES = ["found", "waived", "not measured"];
-
-function findingsSection(test) {
-  if (!test.findings.length) return null;
-  const found = test.findings.filter((finding) => finding.state === "found").sort((one, other) => other.fails - one.fails);
-  const others = STATES.slice(1).map((state) => {
-    const those = test.findings.filter((finding) => finding.state === state);
-    return those.length ? opened(`${those.length} ${state}`, () => make("ul", { class: "stack" }, those.map(findingItem))) : null;
-  });
-  return section("Checklist", make("div", { class: "panel stack" },
-    found.length ? make("ol", { class: "stack ranked" }, found.map(findingItem)) : make("p", { class: "quiet" }, "Nothing was found."),
-    others));
+function findingsSections(test) {
+  const of = (state) => test.findings.filter((finding) => finding.state === state);
+  const items = (findings) => make("ol", { class: "stack" }, findings.map(findingItem));
+  const found = of("found").sort((one, other) => other.fails - one.fails);
+  const [doubts, savings] = [found.filter(isDoubt), found.filter((finding) => !isDoubt(finding))];
+  const others = Object.entries({ waived: of("waived").length, "without data": test.rules.NOT_MEASURED ?? 0 }).map(([name, count]) =>
+    (count ? opened(`${counted(count, "rule")} ${name}`, () => items(of(name))) : null));
+  const nothing = `No findings. ${counted(test.rules.CLEAN ?? 0, "rule")} checked, ${test.rules.NOT_MEASURED ?? 0} without data.`;
+  return [
+    doubts.length ? section("Can these numbers be trusted?", make("div", { class: "panel" }, items(doubts))) : null,
+    Object.keys(test.rules).length ? section("What could be faster", make("div", { class: "panel stack" },
+      savings.length ? items(savings) : make("p", { class: "quiet" }, found.length ? "No other findings." : nothing), others)) : null,
+  ];
 }
 
+const isDoubt = (finding) => finding.code.startsWith("TTP0");
+
 function findingItem(finding) {
-  const share = finding.share === null ? "" : `, ${percent(finding.share)} of the region`;
-  const saving = finding.saving_us === null ? null : make("b", { class: "better" }, `saves up to ${microseconds(finding.saving_us)}${share}`);
+  const code = make("code", { class: finding.fails ? "bad" : "" }, finding.code);
+  const saving = finding.saving ? make("p", null, make("b", { class: "better" }, `saves ${finding.saving}`), make("span", { class: "quiet" }, finding.how ? `: ${finding.how}` : "")) : null;
   return make("li", { class: "finding" },
-    make("div", { class: "metric-head" },
-      make("code", { class: finding.fails ? "bad" : "" }, finding.code), make("span", null, finding.title),
-      finding.fails ? badge("fails the test", "bad") : null),
-    saving ? make("div", { class: "metric-head" }, saving, finding.region ? make("span", { class: "quiet" }, `in ${finding.region}`) : null) : null,
-    finding.evidence.length ? make("ul", null, finding.evidence.map((line) => make("li", null, line))) : null,
-    finding.fix.length ? make("ul", { class: "fix" }, finding.fix.map((line) => make("li", null, line))) : null);
+    make("div", null, page.rules[finding.code] ? make("a", { href: addressOf({ rule: finding.code }) }, code) : code, " ", prose(finding.title),
+      finding.fails ? [" ", badge("fails the test", "bad")] : null, finding.region ? make("span", { class: "quiet" }, ` in ${finding.region}`) : null),
+    saving,
+    make("ul", null, finding.evidence.map((line) => make("li", null, prose(line)))),
+    finding.fix ? make("p", { class: "fix" }, "→ ", prose(finding.fix)) : null);
+}
+
+// The page of a rule, as `ttnn-perf rules CODE` prints it.
+function ruleView(code) {
+  const blocks = page.rules[code].split(/\n\n|(?<=^## .*)\n/m);
+  return make("article", { "aria-label": code },
+    make("nav", { class: "crumbs" }, make("a", { href: addressOf({ rule: "" }) }, "← Back")),
+    make("div", { class: "panel stack rule" }, make("h2", { tabindex: -1 }, code),
+      blocks.map((block) => (block.startsWith("## ") ? make("h3", null, block.slice(3)) : make("p", null, prose(block))))));
 }
 
 // The saving of the finding that would save most: savings overlap, so they are not added.
@@ -38,15 +49,15 @@ function attentionSection() {
   if (!failed.length) return null;
   const more = failed.length - FAILURES_TOLD;
   const list = make("ul", { class: "stack attention" }, failed.slice(0, FAILURES_TOLD).map(failureItem));
-  const rest = more > 0 ? make("p", { class: "quiet" }, `${counted(more, "more failed test")}: they are first in the table.`) : null;
-  return section(`Failed: ${counted(failed.length, "test")}`, list, rest);
+  const rest = more > 0 ? make("p", { class: "quiet" }, `${counted(more, "more failed test")}, first in the table`) : null;
+  return section(`${counted(failed.length, "test")} failed`, list, rest);
 }
 
 function failureItem(test) {
   return make("li", { class: "panel" },
     make("div", { class: "line" }, badge(test.outcome, "bad"),
       make("a", { class: "id", href: addressOf({ test: test.id }) }, make("bdi", null, test.id)),
-      make("span", { class: "quiet" }, test.key)),
+      make("span", { class: "quiet" }, keyOf(test))),
     make("p", { class: "sentence" }, test.summary),
     test.by_op ? make("p", { class: "sentence quiet" }, test.by_op) : null,
     test.commands.map(command));
@@ -54,16 +65,25 @@ function failureItem(test) {
 
 // The table of tests.
 
-const tableView = { rows: [], body: null };
+const tableView = { rows: [], columns: [], body: null };
 
-// Columns that sort: what comes first has the least of these.
-const SORTS = {
-  outcome: (test) => test.worst,
-  test: (test) => test.id,
-  metric: (test) => mainMetric(test)?.name ?? "",
-  change: (test) => -Math.abs(mainMetric(test)?.change ?? 0),
-  saving: (test) => -largestSaving(test),
-};
+const levelOf = (name) => (metric) => (metric && metric[name] !== null ? amount(metric, metric[name]) : null);
+const changeOf = (metric) => (metric && metric.change !== null ? make("span", { class: toneOf(metric.outcome) }, signedPercent(metric.change)) : null);
+// The columns of metrics, in the table of tests and in that of one test.
+const METRIC_COLUMNS = [["Baseline", levelOf("baseline"), "baseline number"], ["Now", levelOf("value"), "number"], ["Change", changeOf, "change number"],
+  ["Limit", levelOf("limit"), "limit number"], ["History", (metric) => metric && sparkline(metric, toneOf(metric.outcome)), "trend"]];
+const keyOf = (test) => (new Set(page.tests.map((each) => each.key)).size > 1 ? test.key : null);
+
+// Of tests: what comes first has the least of what a column sorts by; columns without anything are left out.
+const COLUMNS = [
+  ["Verdict", (test) => badge(test.outcome, toneOfTest(test)), "outcome", (test) => test.worst],
+  ["Test", (test) => make("a", { class: "id", href: addressOf({ test: test.id }), title: test.id }, make("bdi", null, idParts(test.id)[byFile() ? 1 : 2])), "test", (test) => test.id],
+  ["Hardware", keyOf, "key"],
+  ["Metric", (test) => mainMetric(test)?.name ?? null, "metric"],
+  ...METRIC_COLUMNS.map(([text, cell, kind]) => [text, (test) => cell(mainMetric(test)), kind,
+    text === "Change" ? (test) => -Math.abs(mainMetric(test)?.change ?? 0) : null]),
+  ["Possible saving", (test) => (largestSaving(test) ? duration(largestSaving(test)) : null), "saving number", (test) => -largestSaving(test)],
+].map(([text, cell, kind, sort]) => ({ text, cell, kind, sort, name: text.split(" ").at(-1).toLowerCase() }));
 
 const searchText = (test) => [test.id, test.key, test.outcome, test.summary, ...test.setting.flat()].join("\n").toLowerCase();
 
@@ -73,7 +93,7 @@ function chosenTests() {
     (!state.outcome || test.outcome === state.outcome) &&
     words.every((word) => searchText(test).includes(word)));
   const [column, reverse] = sortOf();
-  const keys = new Map(chosen.map((test) => [test, SORTS[column](test)]));
+  const keys = new Map(chosen.map((test) => [test, column.sort(test)]));
   // Of equal ones, the page has the worse first.
   const places = new Map(page.tests.map((test, place) => [test, place]));
   const order = (one, other) => compared(keys.get(one), keys.get(other)) || places.get(one) - places.get(other);
@@ -85,12 +105,16 @@ const compared = (one, other) => (one < other ? -1 : one > other ? 1 : 0);
 
 function sortOf() {
   const [, minus, column] = /^(-?)(.*)$/.exec(state.sort);
-  return SORTS[column] ? [column, minus === "-"] : ["outcome", false];
+  const found = COLUMNS.find(({ name, sort }) => sort && name === column);
+  return found ? [found, minus === "-"] : [COLUMNS[0], false];
 }
+
+// In these orders, tests of a file stand together, under its name.
+const byFile = () => ["verdict", "test"].includes(sortOf()[0].name);
 
 function testTable() {
   tableView.body = make("tbody", { role: "rowgroup" });
-  const table = make("table", { class: "tests", role: "table", "aria-label": "Tests" }, make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, tableHeads())), tableView.body);
+  const table = make("table", { class: "tests", role: "table", "aria-label": "Tests" }, make("thead", { role: "rowgroup" }, make("tr", { role: "row" })), tableView.body);
   tableView.body.addEventListener("click", (event) => {
     const row = event.target.closest("tr[data-place]");
     if (row && !event.target.closest("a")) go({ test: tableView.rows[row.dataset.place].id });
@@ -99,51 +123,42 @@ function testTable() {
 }
 
 function tableHeads() {
-  const [column, reverse] = sortOf();
-  const head = (kind, text, sorts, more = "") => {
-    const on = column === sorts;
-    const sort = sorts ? { "aria-sort": on ? (reverse ? "descending" : "ascending") : "none" } : {};
-    const next = on && !reverse ? `-${sorts}` : sorts;
-    const choose = { "data-sort": sorts, disabled: !sorts, onclick: () => go({ sort: next === "outcome" ? "" : next }) };
-    const button = make("button", { type: "button", ...choose }, text, on ? (reverse ? " ↑" : " ↓") : "");
-    return make("th", { class: `${kind} ${more}`, scope: "col", role: "columnheader", ...sort }, button);
-  };
-  return [head("outcome", "Outcome", "outcome"), head("test", "Test", "test"), head("metric", "Metric", "metric"), head("value", "Value", "", "number"),
-    head("change", "To baseline", "change", "number"), head("trend", "History", ""), head("saving", "Could save", "saving", "number")];
+  const [sorted, reverse] = sortOf();
+  return tableView.columns.map((column) => {
+    const { text, kind, sort, name } = column;
+    const on = column === sorted;
+    const next = `${on && !reverse ? "-" : ""}${name}`;
+    const button = make("button", { type: "button", "data-sort": name, disabled: !sort, onclick: () => go({ sort: next === "verdict" ? "" : next }) }, text, on ? (reverse ? " ↑" : " ↓") : "");
+    return make("th", { class: kind, scope: "col", role: "columnheader", "aria-sort": sort ? (on ? (reverse ? "descending" : "ascending") : "none") : null }, button);
+  });
 }
 
 function refreshTable() {
   tableView.rows = chosenTests();
+  tableView.columns = COLUMNS.filter(({ cell }) => page.tests.some((test) => cell(test) !== null));
   const head = tableView.body.parentElement.querySelector("thead tr");
   const focused = document.activeElement?.dataset?.sort;
   head.replaceChildren(...tableHeads());
   if (focused) head.querySelector(`[data-sort="${focused}"]`)?.focus();
-  const nothing = () => make("tr", { class: "space" }, make("td", { colspan: 7, class: "empty quiet" },
-    "No test is like this. ", make("a", { href: addressOf({ ...EMPTY }) || "#" }, "Show all")));
-  tableView.body.replaceChildren(...(tableView.rows.length ? tableView.rows.map(testRow) : [nothing()]));
+  const whole = (kind, ...content) => make("tr", { class: "space", role: "row" }, make("td", { colspan: tableView.columns.length, class: kind, role: "cell" }, content));
+  const rows = tableView.rows.flatMap((test, place) => {
+    const [file] = idParts(test.id);
+    const known = place ? idParts(tableView.rows[place - 1].id)[0] : "";
+    return [byFile() && file !== known ? whole("file id", make("bdi", null, file)) : null, testRow(test, place)].filter(Boolean);
+  });
+  if (!rows.length) rows.push(whole("empty quiet", "No tests match. ", make("a", { href: addressOf(EMPTY) }, "Clear filters")));
+  tableView.body.replaceChildren(...rows);
 }
 
-// An id as its folder and file, and the test in it; that of a capture as its folder and file.
+// An id as its file, the test in it, and both; that of a capture as its folder and file.
 function idParts(id) {
   const end = id.indexOf("::");
-  const cut = end < 0 ? id.lastIndexOf("/") + 1 : end + 2;
-  return [cut ? make("bdi", { class: "folder" }, id.slice(0, cut)) : null, make("bdi", { class: "name" }, id.slice(cut))];
+  const cut = end < 0 ? id.lastIndexOf("/") : end;
+  return [id.slice(0, Math.max(0, cut)), id.slice(end < 0 ? cut + 1 : end + 2), id];
 }
 
-function testRow(test, place) {
-  const metric = mainMetric(test);
-  const change = metric?.change ?? null;
-  const saving = largestSaving(test);
-  const cell = (kind, ...content) => make("td", { class: kind, role: "cell" }, content);
-  return make("tr", { role: "row", "data-place": place },
-    cell("outcome", badge(test.outcome, toneOfTest(test))),
-    cell("test", make("div", { class: "line" }, make("a", { class: "id", href: addressOf({ test: test.id }), title: test.id }, idParts(test.id)), make("small", null, test.key))),
-    cell("metric quiet", metric?.name ?? ""),
-    cell("value number", metric ? amount(metric, metric.value) : ""),
-    cell(`change number ${metric ? toneOf(metric.outcome) : ""}`, change === null ? "" : signedPercent(change)),
-    cell("trend", metric ? sparkline(metric, toneOf(metric.outcome)) : null),
-    cell("saving number quiet", saving ? microseconds(saving) : ""));
-}
+const testRow = (test, place) => make("tr", { role: "row", "data-place": place },
+  tableView.columns.map(({ kind, cell }) => make("td", { class: kind, role: "cell" }, cell(test))));
 
 // One test: its verdict and what to do, then its numbers, then where its time goes.
 
@@ -155,19 +170,21 @@ function testView(test) {
     return other ? make("a", { href: addressOf({ test: other.id }), title: other.id }, text) : null;
   };
   return make("article", { "aria-label": test.id },
-    make("nav", { class: "crumbs", "aria-label": "Tests" }, make("a", { href: addressOf({ test: "" }) }, "← All tests"), beside(-1, "Previous"), beside(1, "Next"),
+    alone ? null : make("nav", { class: "crumbs", "aria-label": "Tests" }, make("a", { href: addressOf({ test: "" }) }, "← All tests"), beside(-1, "Previous"), beside(1, "Next"),
       place < 0 ? null : make("span", { class: "quiet" }, `${place + 1} of ${order.length}`)),
     testHead(test),
     metricsSection(test),
-    test.waterfalls.length ? section("What changed", make("div", { class: "even panel" }, test.waterfalls.map(waterfallChart))) : null,
-    findingsSection(test),
+    test.waterfalls.length ? section("Change by op", make("div", { class: "even panel" }, test.waterfalls.map(waterfallChart))) : null,
+    findingsSections(test),
     test.regions.map(regionSection),
-    timelinesSection(test));
+    test.regions.length ? null : make("p", { class: "quiet" }, "No ops recorded here. They need a Tracy build of ttnn, or ", make("code", null, "attach"), "."),
+    timelinesSection(test),
+    ungatedSection(test));
 }
 
 function testHead(test) {
   return make("header", { class: "test-head panel" },
-    make("div", { class: "metric-head" }, badge(test.outcome, toneOfTest(test)), make("span", { class: "quiet" }, test.key)),
+    make("div", { class: "metric-head" }, test.outcome === "RECORDED" ? null : badge(test.outcome, toneOfTest(test)), make("span", { class: "quiet" }, keyOf(test))),
     make("h2", { tabindex: -1 }, make("bdi", null, test.id)),
     test.setting.length ? make("ul", { class: "setting", "aria-label": "Setting" }, test.setting.map(([name, value]) => make("li", null, `${name} ${value}`))) : null,
     test.summary ? make("p", { class: "sentence" }, test.summary) : null,
@@ -175,39 +192,46 @@ function testHead(test) {
     test.commands.map(command));
 }
 
+// All numbers in one table; charts of the worst metric and of each other that is not as before.
 function metricsSection(test) {
-  if (!test.metrics.length) return null;
-  const [gated, others] = [test.metrics.filter((metric) => metric.gated), test.metrics.filter((metric) => !metric.gated)];
   const first = mainMetric(test);
-  gated.sort((one, other) => (other === first) - (one === first));
-  const more = others.length ? opened(`${counted(others.length, "metric")} without a verdict`, () => make("div", { class: "stack" }, others.map((metric) => metricPanel(metric)))) : null;
-  return section("Metrics", make("div", { class: "stack" }, gated.map((metric) => metricPanel(metric, test.summary)), more));
+  const gated = test.metrics.filter((metric) => metric.gated).sort((one, other) => (other === first) - (one === first));
+  if (!gated.length) return null;
+  const isQuiet = (metric) => metric !== first && ["good", "none"].includes(toneOf(metric.outcome));
+  const quiet = gated.filter(isQuiet);
+  const panels = (metrics) => make("div", { class: "stack" }, metrics.map((metric) => metricPanel(metric, test.summary)));
+  return section("Metrics", make("div", { class: "stack" },
+    make("div", { class: "panel" }, listing([["Verdict", (metric) => badge(metric.outcome, toneOf(metric.outcome)), "outcome"], ["Metric", (metric) => metric.name],
+      ...METRIC_COLUMNS, ["Target", levelOf("target"), "number"]], gated)),
+    page.runs.length && gated.every((metric) => metric.history.values.length < 2) ? make("p", { class: "quiet" }, "First recorded run: the history starts with the next one.") : null,
+    panels(gated.filter((metric) => !isQuiet(metric))),
+    quiet.length ? opened(`Charts of ${counted(quiet.length, "other metric")}`, () => panels(quiet)) : null));
+}
+
+function ungatedSection(test) {
+  const others = test.metrics.filter((metric) => !metric.gated);
+  if (!others.length) return null;
+  return opened(`${counted(others.length, "metric")} not gated`, () => make("div", { class: "stack" },
+    make("div", { class: "panel" }, listing([["Metric", (metric) => metric.name], ...METRIC_COLUMNS, ["Why not gated", (metric) => metric.why_ungated]], others)),
+    others.filter((metric) => metric.samples.length > 1 || metric.history.values.length > 1).map((metric) => metricPanel(metric))));
 }
 
 // `told` is what was said already.
 function metricPanel(metric, told = "") {
-  const facts = [
-    metric.change === null ? "" : `${signedPercent(metric.change)} to the baseline`,
-    metric.baseline === null ? "" : `baseline ${amount(metric, metric.baseline)}`,
-    metric.limit === null ? "" : `limit ${amount(metric, metric.limit)}`,
-    metric.target === null ? "" : `target ${amount(metric, metric.target)}`,
-    metric.better === "equal" ? "must stay equal" : `${metric.better} is better`,
-  ].filter(Boolean).join(" · ");
   const charts = [historyChart(metric), samplesChart(metric)].filter(Boolean);
   return make("div", { class: "panel stack", "data-metric": metric.name },
     make("div", { class: "metric-head" }, make("h3", null, metric.name), metric.gated ? badge(metric.outcome, toneOf(metric.outcome)) : null,
-      make("b", null, amount(metric, metric.value)), make("span", { class: "quiet" }, facts)),
-    metric.sentence && metric.sentence !== told ? make("p", { class: "sentence" }, metric.sentence) : null,
-    metric.why_ungated ? make("p", { class: "quiet" }, `Not gated: ${metric.why_ungated}`) : null,
+      make("span", { class: "quiet" }, metric.better === "equal" ? "must stay equal" : `${metric.better} is better`)),
+    metric.sentence && !told.startsWith(metric.sentence) ? make("p", { class: "sentence" }, metric.sentence) : null,
     charts.length ? make("div", { class: "pair" }, charts) : null);
 }
 
 function regionSection(region) {
-  const charts = [treemapChart(region), rooflineChart(region)].filter(Boolean);
-  const told = `${microseconds(region.time_us)} per call`;
-  return section(region.name ? `Region ${region.name}` : "Where the time goes", make("div", { class: "panel stack" },
+  const charts = [treemapChart(region), rooflineChart(region)];
+  const told = `${duration(region.time_us)} per call`;
+  return section(region.name ? `Time by op in ${region.name}` : "Time by op", make("div", { class: "panel stack" },
     make("p", { class: "quiet" }, [told, region.bottleneck].filter(Boolean).join(". ")),
-    charts.length ? make("div", { class: "even" }, charts) : make("p", { class: "quiet" }, "No op of it was captured.")));
+    make("div", { class: "even" }, charts)));
 }
 
 function timelinesSection(test) {
@@ -226,9 +250,7 @@ function overview() {
     outcomeChips(), shownCount);
   return make("div", { id: "overview" },
     attentionSection(),
-    make("section", { id: "tests" }, make("h2", null, "Tests"), tools, testTable()),
-    trendsSection(),
-    differencesSection());
+    make("section", { id: "tests" }, make("h2", null, "Tests"), tools, testTable()));
 }
 
 // Buttons that show the tests of one outcome, with their number; nothing where all have one.
@@ -239,7 +261,7 @@ function outcomeChips() {
   return make("div", { class: "chips", role: "group", "aria-label": "Outcome" }, words.map((word) => {
     const tests = page.tests.filter((test) => test.outcome === word);
     const tone = tests.some((test) => test.failed) ? "bad" : toneOf(word);
-    const button = make("button", { type: "button", class: tone, "aria-pressed": "false", "data-outcome": word }, make("b", null, grouped(String(tests.length))), ` ${word}`);
+    const button = make("button", { type: "button", class: tone, "aria-pressed": "false", "data-outcome": word }, make("b", null, tests.length), ` ${word}`);
     button.addEventListener("click", () => go({ outcome: state.outcome === word ? "" : word, test: "" }));
     return button;
   }));
@@ -249,12 +271,12 @@ function refreshTools() {
   if (document.activeElement !== search) search.value = state.search;
   for (const button of document.querySelectorAll("[data-outcome]")) button.setAttribute("aria-pressed", button.dataset.outcome === state.outcome);
   const [some, all] = [tableView.rows.length, page.tests.length];
-  shownCount.textContent = some === all ? counted(all, "test") : `${grouped(String(some))} of ${counted(all, "test")}`;
+  shownCount.textContent = some === all ? counted(all, "test") : `${some} of ${counted(all, "test")}`;
 }
 
 function trendsSection() {
   if (!page.trends.length) return null;
-  return section("Trends", make("ul", { class: "stack" }, page.trends.map((trend) => {
+  return section("Changes over time", make("ul", { class: "stack" }, page.trends.map((trend) => {
     const links = trend.tests.filter((id) => byId.has(id)).map((id) => make("li", null, make("a", { class: "id", href: addressOf({ test: id }) }, id)));
     return make("li", { class: "panel stack" },
       make("div", { class: "metric-head" }, badge(trend.kind, trend.worse ? "bad" : "better"), make("h3", null, trend.title)),
@@ -266,44 +288,50 @@ function trendsSection() {
 
 function differencesSection() {
   if (!page.differences.length) return null;
-  return section("What is different from the runs before", make("div", { class: "panel" }, listing([
+  return section("Environment: different from the baselines", make("div", { class: "panel" }, listing([
     ["What", (difference) => difference.name],
-    ["Before", (difference) => difference.before],
+    ["Baseline", (difference) => difference.before],
     ["Now", (difference) => difference.now],
   ], page.differences)));
 }
 
-// Puts the page together, and shows what its address says.
+// Puts the page together, and shows what its address says; a single test opens by itself.
 
-const testPlace = make("div", { id: "test" });
+const place = make("div", { id: "test" });
 const wholeRun = overview();
+const changes = make("div", null, trendsSection(), differencesSection());
+const alone = page.tests.length === 1 ? page.tests[0] : null;
 let listScroll = 0;
-let shownTest = null;
+let shown = null;
 
 function show() {
   state = stateOfAddress();
-  const test = byId.get(state.test) ?? null;
+  const test = byId.get(state.test) ?? alone;
+  const rule = page.rules[state.rule] ? state.rule : "";
   refreshTable();
   refreshTools();
-  if (test !== shownTest) showTest(test);
-}
-
-function showTest(test) {
-  if (!shownTest) listScroll = scrollY;
-  shownTest = test;
-  testPlace.replaceChildren(...(test ? [testView(test)] : []));
-  wholeRun.hidden = test !== null;
-  document.title = test ? `${test.id} · ${page.title}` : page.title;
-  if (test) {
-    testPlace.scrollIntoView({ behavior: "instant" });
-    testPlace.querySelector("h2").focus({ preventScroll: true });
-  } else {
+  const now = rule || test?.id || "";
+  if (now === shown) return;
+  if (shown === "") listScroll = scrollY;
+  place.replaceChildren(...(rule ? [ruleView(rule)] : test ? [testView(test)] : []));
+  wholeRun.hidden = now !== "";
+  changes.hidden = now !== "" && (rule !== "" || !alone);
+  document.title = rule || (test && !alone) ? `${now} · ${page.title}` : page.title;
+  if (rule || (test && !alone)) {
+    place.scrollIntoView({ behavior: "instant" });
+    place.querySelector("h2").focus({ preventScroll: true });
+  } else if (shown !== null) {
     scrollTo({ top: listScroll, behavior: "instant" });
   }
+  shown = now;
 }
 
 history.scrollRestoration = "manual";
-document.getElementById("main").append(wholeRun, testPlace);
+for (const time of document.querySelectorAll("time")) {
+  time.title = `${time.dateTime} (UTC)`;
+  time.textContent = moment(time.dateTime);
+}
+document.getElementById("main").append(wholeRun, place, changes);
 document.body.append(tip);
 show();
 addEventListener("hashchange", show);
