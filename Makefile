@@ -66,8 +66,8 @@ REAL ?= tests/mcp/test_official_client.py tests/measure/test_tensors.py tests/tt
 
 test-real: export TTNN_PERF_TEST_REAL := required
 test-real: .real/.ready  ## with the real parts, in an environment of their own
-	.real/bin/python -m pytest -p no:anyio $(filter-out tests/browser,$(REAL))
-	$(if $(filter tests/browser,$(REAL)),.real/bin/python -m pytest -p no:anyio tests/browser)
+	$(if $(filter-out tests/browser%,$(REAL)),.real/bin/python -m pytest -p no:anyio $(filter-out tests/browser%,$(REAL)))
+	$(if $(filter tests/browser%,$(REAL)),.real/bin/python -m pytest -p no:anyio $(filter tests/browser%,$(REAL)))
 
 .ttnn/.ready: pyproject.toml
 	$(PYTHON) -m tests.ttnn.environments install

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist.bottleneck import held_back
 from pytest_ttnn_perf.analysis.checklist.plan import (
+    Chance,
     RegionPlan,
     plan_of,
     reach_of,
@@ -306,8 +307,8 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
 def run_plan(options: argparse.Namespace) -> Result:
     """Make a plan of the findings of captures or recorded tests.
 
-    It says what to do first, what each step saves, and whether a target is in reach. Without a
-    file, the newest run record is taken.
+    It says what to do first, what each step saves, and whether a target is in reach: exit 1 where
+    --target is not. Without a file, the newest run record is taken.
     """
     target_ns = _target_ns(options.target)
     settings = project_settings()
@@ -333,7 +334,11 @@ def run_plan(options: argparse.Namespace) -> Result:
     shape = options.format
     text = plan_markdown(planned) if shape == "markdown" else plan_listing(planned).text(shape)
     inconclusive = all(one.plan is None for one in planned)
-    return Result(text, inconclusive=inconclusive, errors=note)
+    out_of_reach = {Chance.BEYOND, Chance.NEVER}
+    failed = target_ns is not None and any(
+        aim.chance in out_of_reach for one in planned for aim in one.aims
+    )
+    return Result(text, failed=failed, inconclusive=inconclusive, errors=note)
 
 
 def _target_ns(text: str | None) -> float | None:

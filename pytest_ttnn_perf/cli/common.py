@@ -255,6 +255,11 @@ def _sources_at(place: Path) -> list[Source]:
     return [Source(place, _INPUTS[kind], kind.value)]
 
 
+def capture_file(place: Path) -> Path:
+    """Return a file, or the best capture in a folder."""
+    return _sources_in(place)[0].file if place.is_dir() else place
+
+
 #: Op tables in the folder of a profiler, the better kind first.
 _TABLES: Final = ("ops_perf_results*.csv", "cpp_device_perf_report*.csv")
 #: How the profiler writes times into names.

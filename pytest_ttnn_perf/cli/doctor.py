@@ -94,7 +94,8 @@ class Surroundings(NamedTuple):
 class Check(NamedTuple):
     """A fact with its remedy; ``ok`` may be unknown.
 
-    ``blocks``: a gate would fail here for it; others only make it worse.
+    ``blocks``: a gate would fail here for it; others only make it worse. ``absent``: it is not
+    here, and a gate can run without it.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Check(NamedTuple):
     found: str
     remedy: str | None = None
     blocks: bool = False
+    absent: bool = False
 
 
 class Diagnosis(NamedTuple):
@@ -135,7 +137,8 @@ def doctor(
     width = max(len(check.name) for check in checks)
     lines = []
     for check in checks:
-        lines.append(f"{_MARKS[check.ok]:<2}  {check.name:<{width}}  {check.found}")
+        mark = "-" if check.absent else _MARKS[check.ok]
+        lines.append(f"{mark:<2}  {check.name:<{width}}  {check.found}")
         if check.ok is not True and check.remedy is not None:
             lines.append(f"{'':{width + 6}}{check.remedy}")
     if blocking:
@@ -230,7 +233,8 @@ def _device(
 def _ttnn(facts: Diagnosis) -> Iterator[Check]:
     build = facts.build
     if build.version is None:
-        yield Check("ttnn", ok=True, found="not installed: what runs on the host can be gated")
+        found = "not installed: what runs on the host can be gated"
+        yield Check("ttnn", ok=True, found=found, absent=True)
         return
     found = f"{build.version} in {build.location}"
     if build.problem is None:
@@ -246,13 +250,13 @@ def _ttnn(facts: Diagnosis) -> Iterator[Check]:
 def _tracy(facts: Diagnosis) -> Iterator[Check]:
     without = "this ttnn is built without Tracy"
     if facts.build.version is None:
-        yield Check("tracy", ok=True, found="ttnn is not installed")
+        yield Check("tracy", ok=True, found="ttnn is not installed", absent=True)
     elif facts.build.tracy is None:
         yield Check("tracy", ok=None, found="could not tell", remedy="see ttnn above")
     elif facts.build.tracy:
         yield Check("tracy", ok=True, found="this ttnn is built with Tracy")
     elif not facts.chips:
-        yield Check("tracy", ok=True, found=without)
+        yield Check("tracy", ok=True, found=without, absent=True)
     else:
         remedy = "for op tables, build tt-metal from source with ./build_metal.sh"
         yield Check("tracy", ok=False, found=f"{without}, so there are no op tables", remedy=remedy)
@@ -271,7 +275,8 @@ def _compiler(facts: Diagnosis) -> Iterator[Check]:
         why = f"{missing}: no device opens without it"
         yield Check("compiler", ok=False, found=why, remedy=remedy, blocks=True)
     else:
-        yield Check("compiler", ok=True, found=f"{missing}; it is needed with a device")
+        unneeded = f"{missing}; it is needed with a device"
+        yield Check("compiler", ok=True, found=unneeded, absent=True)
 
 
 def _devices(facts: Diagnosis) -> Iterator[Check]:
@@ -279,7 +284,7 @@ def _devices(facts: Diagnosis) -> Iterator[Check]:
     if facts.simulated:
         yield Check("devices", ok=True, found="a mock or simulator stands in for them")
     elif chips == present:
-        yield Check("devices", ok=True, found=_chip_list(chips))
+        yield Check("devices", ok=True, found=_chip_list(chips), absent=not chips)
     else:
         found = f"{_chip_list(chips)} of {_chip_list(present)}, as TT_VISIBLE_DEVICES says"
         remedy = f"unset TT_VISIBLE_DEVICES, or name {_chip_list(present)} in it"
@@ -314,14 +319,16 @@ def _key(facts: Diagnosis) -> Iterator[Check]:
 
 def _profiler(facts: Diagnosis) -> Iterator[Check]:
     choice = choose(ProfilerKind.AUTO, facts.build, facts.around.environment)
-    yield Check("profiler", ok=True, found=f"{choice.kind.value}: {choice.why}")
+    off = choice.kind is ProfilerKind.OFF
+    yield Check("profiler", ok=True, found=f"{choice.kind.value}: {choice.why}", absent=off)
 
 
 def _boards(facts: Diagnosis) -> Iterator[Check]:
     if facts.snapshot is None:
         remedy = _SMI_REMEDY if facts.chips else None
         for name in ("firmware", "clock"):
-            yield Check(name, ok=None, found=f"could not tell: {facts.mute}", remedy=remedy)
+            found = f"could not tell: {facts.mute}" if facts.chips else "there is no device"
+            yield Check(name, ok=None, found=found, remedy=remedy, absent=not facts.chips)
         return
     board = board_facts(facts.snapshot)
     for name, fact, unit in (("firmware", "firmware", ""), ("clock", "clock_mhz", " MHz")):
@@ -339,7 +346,8 @@ def _boards(facts: Diagnosis) -> Iterator[Check]:
 def _driver(facts: Diagnosis) -> Iterator[Check]:
     driver, chips, iommu = facts.machine.driver, facts.chips, facts.machine.iommu
     missing = "could not tell: its module shows no version" if chips else "not loaded"
-    yield Check("driver", ok=True if driver or not chips else None, found=driver or missing)
+    ok, absent = True if driver or not chips else None, not driver and not chips
+    yield Check("driver", ok=ok, found=driver or missing, absent=absent)
     if iommu is None:
         yield Check("iommu", ok=None, found="could not tell: this host does not say")
     elif iommu or not chips or facts.build.arch != "blackhole" or facts.build.tracy:
@@ -351,13 +359,13 @@ def _driver(facts: Diagnosis) -> Iterator[Check]:
     pages, needed = facts.machine.hugepages, 0 if iommu else len(chips)
     if pages is None:
         found = "could not tell: this kernel shows none of 1 GB"
-        yield Check("hugepages", ok=None if needed else True, found=found)
+        yield Check("hugepages", ok=None if needed else True, found=found, absent=not needed)
     elif pages < needed:
         found = f"{pages} of 1 GB, expected at least {needed} without an IOMMU"
         remedy = "sudo systemctl start tenstorrent-hugepages"
         yield Check("hugepages", ok=False, found=found, remedy=remedy, blocks=True)
     else:
-        yield Check("hugepages", ok=True, found=f"{pages} of 1 GB")
+        yield Check("hugepages", ok=True, found=f"{pages} of 1 GB", absent=not pages)
 
 
 def _tenants(facts: Diagnosis) -> Iterator[Check]:

@@ -60,6 +60,7 @@ from pytest_ttnn_perf.cli.common import (
     add_argument,
     add_format,
     add_window,
+    capture_file,
     presumed_kind_of,
     typed_hardware,
 )
@@ -441,8 +442,8 @@ def _hot_lines(log: TtlangLog) -> Iterator[Block]:
 
 def add_compare(parser: argparse.ArgumentParser) -> None:
     add = partial(add_argument, parser)
-    add("before BEFORE", "a run record or a capture; the format is detected", type=Path)
-    add("after AFTER", "a file of the same kind", type=Path)
+    add("before BEFORE", "a run record or a capture, or a folder with a capture", type=Path)
+    add("after AFTER", "another one of the same kind", type=Path)
     add_window(parser)
     add_format(parser)
 
@@ -453,7 +454,7 @@ def run_compare(options: argparse.Namespace) -> Result:
     Metrics of runs stand side by side, without being judged. The ops of two ops_perf_results
     CSVs are aligned: the parts add up to the change of the kernel time.
     """
-    files = before, after = options.before, options.after
+    files = before, after = capture_file(options.before), capture_file(options.after)
     # The results of benchmarks are compared as runs.
     kinds = [
         ArtifactKind.RUN_RECORD if kind is ArtifactKind.BENCHMARK_JSON else kind

@@ -28,7 +28,7 @@ from pytest_ttnn_perf.core.text import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 
 # Lines and tables in the width there is: what is wrapped, cut, left out and coloured.
@@ -138,6 +138,9 @@ class Table(Struct, frozen=True):
                 return by_file.lines(style)
         fits = dict(enumerate(self.fits or [Fit()] * len(self.headings)))
         below = [index for index in columns if fits[index].below]
+        for index in columns:
+            if fits[index].middle:
+                fits[index] = _distinct(fits[index], {row[index] for row in cells})
         kept = {index: widths[index] for index in columns if index not in below}
         return list(self._laid_out(_fit_columns(kept, fits, style.width), style, below))
 
@@ -172,7 +175,7 @@ class Table(Struct, frozen=True):
             """Return letters of the cell's width: tabulate counts letters, not columns."""
             cut: Callable[[str, int], str] = cut_end
             if self.fits and self.fits[index].middle:
-                cut = cut_id if "::" in text else cut_middle
+                cut = cut_name
             text = cut(text, widths[index])
             shown.append(coloured(text, colour, style))
             return chr(_STAND_IN + len(shown) - 1) * columns_of(text)
@@ -220,6 +223,15 @@ def table_of(
     return Table([inert(heading) for heading in headings], shown, right, fits)
 
 
+def _distinct(fit: Fit, names: Collection[str]) -> Fit:
+    """Let names be cut only while they remain distinct."""
+    widest = max(map(columns_of, names), default=0)
+    for width in range(fit.least or widest, widest):
+        if len({cut_name(name, width) for name in names}) == len(names):
+            return fit._replace(least=width)
+    return fit._replace(least=widest)
+
+
 def _fit_columns(widths: dict[int, int], fits: Mapping[int, Fit], most: int) -> dict[int, int]:
     """Return the widths of the columns that there is room for."""
 
@@ -255,6 +267,10 @@ def cut_middle(text: str, width: int) -> str:
         return text
     end = (width - 1) // 2
     return _first(text, width - 1 - end) + _CUT + _first(text[::-1], end)[::-1]
+
+
+def cut_name(name: str, width: int) -> str:
+    return cut_id(name, width) if "::" in name else cut_middle(name, width)
 
 
 def cut_id(test: str, width: int) -> str:

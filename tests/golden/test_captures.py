@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -94,6 +95,22 @@ def test_other_captures_are_shown_field_by_field(project: Project) -> None:
     ran = project.cli("show", "kernel.log")
     assert (ran.code, ran.errors) == (0, "")
     assert_golden("show_ttlang_table", ran.text)
+
+
+def test_compare_takes_folders_of_captures(captured: Project) -> None:
+    for side, time in (("before", 2000.0), ("after", 3000.0)):
+        folder = captured.path / side / "reports" / "2026_11_01_02_00_00"
+        folder.mkdir(parents=True)
+        (folder / "ops_perf_results_2026_11_01_02_00_00.csv").write_text(
+            capture(op("MatmulDeviceOperation", time))
+        )
+    (captured.path / "empty").mkdir()
+    ran = captured.cli("compare", "before", "after", "--format", "json")
+    assert ran.code == 0, ran.errors
+    assert json.loads(ran.text)["delta_ns"] == 1000.0
+    wrong = captured.cli("compare", "before", "empty")
+    assert wrong.code == 3
+    assert wrong.errors.startswith("ttnn-perf: empty: expected a folder with db.sqlite")
 
 
 def test_compare_of_two_logs_of_tt_lang(project: Project) -> None:

@@ -83,6 +83,14 @@ def test_numbers_that_cannot_be_trusted_make_no_plan(captured: Project) -> None:
     assert ran.text.startswith("no plan: TTP002 incomplete-trace-replay: ")
 
 
+def test_a_target_out_of_reach_has_a_code_of_its_own(captured: Project) -> None:
+    codes = {
+        target: captured.cli("plan", "mlp.csv", "--target", target).code
+        for target in ("350 us", "100 us", "1 ns", "1 s")
+    }
+    assert codes == {"350 us": 0, "100 us": 1, "1 ns": 1, "1 s": 0}
+
+
 @pytest.mark.parametrize(
     ("words", "code", "complaint"),
     [

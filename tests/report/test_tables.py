@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from pytest_ttnn_perf.core.text import inert
 from pytest_ttnn_perf.report.tables import (
+    METRIC,
+    NAME,
     NARROWEST,
     Fit,
     Line,
@@ -57,6 +59,15 @@ def test_no_table_is_wider_than_the_terminal(
     found = table_of(headings, rows, fits=fits[: len(headings)]).lines(Style(width))
     assert max(map(columns_of, found)) <= width
     assert not any("\n" in line or "\x1b" in line for line in found)
+
+
+def test_names_are_not_cut_where_they_then_read_alike() -> None:
+    names = [f"device_kernel_time_{kind}.prefill" for kind in ("matmul", "attention", "norm")]
+    rows = [("test_decode[32]", name, "7.514 ms") for name in names]
+    table = table_of(("test", "metric", "now"), rows, fits=(NAME, METRIC, Fit()))
+    shown = [line.split()[1] for line in table.lines(Style(50))[2:]]
+    assert len(set(shown)) == len(names)
+    assert all("…" in name for name in shown)
 
 
 @SOME
