@@ -43,7 +43,6 @@ from pytest_ttnn_perf.gate.judging import judge_run
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.gate.store import BaselineStore
 from pytest_ttnn_perf.machine.git import stored_version, top_level
-from pytest_ttnn_perf.report.sentences import runs_seen
 from pytest_ttnn_perf.report.tables import (
     BELOW,
     DROPPED,
@@ -88,7 +87,7 @@ class _StoredMetric(NamedTuple):
 def _sessions_text(baseline: MetricBaseline) -> str:
     sessions, runs = len(baseline.current), baseline.runs
     provisional = baseline.metric.compared_by_ratio and runs < DEFAULT_POLICY.few
-    return f"{sessions} ({runs_seen(runs)})" if provisional else str(sessions)
+    return f"{sessions} ({counted(runs, 'run')})" if provisional else str(sessions)
 
 
 _STORED: Final[Columns[_StoredMetric]] = Columns(
@@ -160,7 +159,7 @@ def run_check(options: argparse.Namespace) -> Result:
     rows = tuple(problem for file in files for problem in _problems(store, file))
     known = "" if top_level(root.absolute()) else "; no git here: nothing to compare them with"
     lines = [f"{test or file}: {problem}" for file, test, problem in rows]
-    lines += [f"  accept it with: {_REMEDY}"] if any(test for _, test, _ in rows) else []
+    lines += [f"  accept: {_REMEDY}"] if any(test for _, test, _ in rows) else []
     lines.append(f"{counted(len(files), 'file')} checked, {counted(len(rows), 'problem')}{known}")
     document = {
         "files": len(files),

@@ -366,7 +366,7 @@ def _remedy(blocked: Sequence[Verdict], command: str) -> str:
         return "there is no number to store: fix that, and run the test again"
     if Outcome.TOO_NOISY in outcomes:
         return "there is no number to store: raise iterations= or quiet the machine, and run again"
-    return f"accept it with: {command}"
+    return f"accept: {command}"
 
 
 _WORDS: Final = {
@@ -552,7 +552,7 @@ class _Refresh(NamedTuple):
             f"{name} is {percent(expm1(worse))} worse than what was last accepted, {accepted} "
             f"(limit {percent(expm1(limit))}): however slowly that came, nobody has accepted it"
         )
-        return why, f"find out why: ttnn-perf trends; accept it with: {command}"
+        return why, f"find out why: ttnn-perf trends; accept: {command}"
 
     def _sessions(self, name: str) -> list[Session]:
         """Return a session for each run: its first measurement."""

@@ -139,15 +139,6 @@ class Repository(Git):
         words = ("--first-parent", "--reverse", f"{good.id}..{bad.id}", "--")
         return list(_log(self, *words))
 
-    def merge_base(self) -> str | None:
-        """Return where the branch began; None where that is HEAD."""
-        head = self._id("HEAD")
-        for name in ("@{upstream}", "origin/HEAD", "main", "master"):
-            base = self.ask("merge-base", "HEAD", name)
-            if base and base != head:
-                return base
-        return None
-
     def has(self, commit: str) -> bool:
         words = ("cat-file", "-e", f"{commit}^{{commit}}")
         return commit[:1] != "-" and self.ask(*words) is not None

@@ -44,6 +44,8 @@ _ALWAYS: Final = (
 TIMEOUT_S: Final = 120.0
 #: What every run waits for is waited for less: the commit is recorded as unknown then.
 _STATE_TIMEOUT_S: Final = 5.0
+#: As many digits as tell the commits of a large repository apart.
+_SHORT: Final = 10
 
 
 class GitError(Exception):
@@ -140,6 +142,26 @@ class Git:
             message = lines[-1] if lines else f"git ended with code {process.returncode}"
             raise GitError(message)
         return output.decode(errors="surrogateescape")
+
+    def merge_base(self) -> str | None:
+        """Return where the branch began; None where that is HEAD."""
+        head = self.ask("rev-parse", "--verify", "--quiet", "HEAD")
+        for name in ("@{upstream}", "origin/HEAD", "main", "master"):
+            base = self.ask("merge-base", "HEAD", name)
+            if base and base != head:
+                return base
+        return None
+
+    def comparison_base(self) -> str | None:
+        """Return where the branch began; on the main branch the commit before."""
+        base = self.merge_base()
+        if base is not None:
+            return base[:_SHORT]
+        changed = self.ask(
+            "status", "--porcelain", "--untracked-files=no", timeout_s=_STATE_TIMEOUT_S
+        )
+        before = "HEAD" if changed else "HEAD~1"
+        return before if self.ask("rev-parse", "--verify", "--quiet", before) else None
 
 
 def top_level(folder: Path) -> Path | None:

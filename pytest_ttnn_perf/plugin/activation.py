@@ -161,7 +161,11 @@ def _lead(config: pytest.Config, settings: Settings, rank: tuple[int, int] | Non
         has_devices=has_devices(os.environ),
     )
     gate = GateRun(context, DeviceResults(unknown=choice.why if choice.guessed else None))
-    run = RunReport(gate, _rerun(config, settings.update))
+    run = RunReport(
+        gate,
+        _rerun(config, settings.update),
+        verbose=config.known_args_namespace.verbose > 0,
+    )
     register = config.pluginmanager.register
     collection = TestCollection(config)
     register(collection, "ttnn_perf_gathering")

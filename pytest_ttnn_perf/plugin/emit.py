@@ -23,7 +23,7 @@ from pytest_ttnn_perf.core.hardware import UNKNOWN, Hardware
 from pytest_ttnn_perf.core.observation import Coverage
 from pytest_ttnn_perf.core.text import repr_of, text_of
 from pytest_ttnn_perf.plugin.settings import is_parametrised, settings_of
-from pytest_ttnn_perf.report.tables import NARROWEST, Style
+from pytest_ttnn_perf.report.tables import NARROWEST, UNLIMITED, Style, fitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -37,15 +37,20 @@ if TYPE_CHECKING:
 # Reports that fail, where a test is written, and what was collected: for every role.
 
 
-def fail_report(report: pytest.TestReport, text: str) -> None:
-    """Make ``report`` a failure that shows ``text`` and points at the test.
+def fail_report(report: pytest.TestReport, text: str, config: pytest.Config | None = None) -> None:
+    """Make ``report`` a failure that shows ``text``.
 
-    A structured representation, not a bare string: short summary, JUnit and annotation plugins
-    read its ``reprcrash``, and pytest's own serialisation keeps it.
+    As wide as the terminal of ``config``. A structured representation, not a bare string: short
+    summary, JUnit and annotation plugins read its ``reprcrash``, and pytest's own serialisation
+    keeps it.
     """
     file, line, _ = report.location
     crash = ReprFileLocation(file, (line or 0) + 1, text.splitlines()[0])
-    entry = ReprEntryNative([text + "\n"])
+    reporter = config and config.pluginmanager.get_plugin("terminalreporter")
+    style = Style() if reporter is None else style_of(reporter)
+    width = style.width if style.wrap else UNLIMITED
+    lines = [line for each in text.splitlines() for line in fitted(each, width)]
+    entry = ReprEntryNative([f"{line}\n" for line in lines])
     trace = ReprTraceback([entry], extraline=None, style="value")
     report.longrepr = ExceptionChainRepr([(trace, crash, None)])
     report.outcome = "failed"

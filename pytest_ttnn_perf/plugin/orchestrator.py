@@ -127,7 +127,7 @@ class Relay:
             self._name_file_of(test)
             for report in self.held.pop(test):
                 if text is not None and report.when == "call" and report.passed:
-                    fail_report(report, text)
+                    fail_report(report, text, self.session.config)
                 self._emit(report)
             location = self._locations[test]
             self._hook.pytest_runtest_logfinish(nodeid=test, location=location)
@@ -200,7 +200,7 @@ class Relay:
         text = self.run.failure(judged)
         # Not one of pytest-rerunfailures, which is neither: the test goes on.
         if text is not None and (report.passed or report.skipped):
-            fail_report(report, text)
+            fail_report(report, text, self.session.config)
 
     def _emit(self, report: pytest.TestReport) -> None:
         if report.passed and report.when in self._stopped.get(report.nodeid, ()):
@@ -423,7 +423,7 @@ class Orchestrator:
             if not (relay.stop or relay.ended_by or first.stopped):
                 shifted = self.run.gate.assess_machine()
                 if shifted is not None:
-                    workers.print_line("ttnn-perf: " + shift_line(shifted))
+                    workers.print_line(f"ttnn-perf: {shift_line(shifted)}")
                 run_confirm_passes(self.run.gate, [*relay.held], workers, first_pass_s=first_pass_s)
         finally:
             # Also after Ctrl-C: the record tells what was measured and what was not.
@@ -533,7 +533,7 @@ class RunSummary:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
             elif shifted is not None:
                 session.exitstatus = EXIT_SHIFTED
-                _fail_run(session, "environment shifted", shifted)
+                _fail_run(session, "all tests slower", shifted)
             elif (idle := result.axes_text()) is not None:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
                 _fail_run(session, "axis without effect", idle)
@@ -630,7 +630,9 @@ class InlineJudge:
             raise pytest.UsageError(str(error)) from error
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    def pytest_runtest_makereport(
+        self, item: pytest.Item
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Judge a call report with an observation; a failed verdict fails it.
 
         Not raised in the call: an xfail would swallow it, and unittest hides its own failures
@@ -639,17 +641,19 @@ class InlineJudge:
         report = yield
         observed = getattr(report, OBSERVATION, None)
         if observed is not None:
-            self._judge(observed, report)
+            self._judge(observed, report, item.config)
         elif report.when == "teardown" and report.failed:
             self.run.gate.withdraw(report.nodeid)
         if not hasattr(report, "context") and (report.when != "setup" or observed is not None):
             report.user_properties += self.run.junit_properties(report.nodeid)
         return report
 
-    def _judge(self, observed: dict[str, object], report: pytest.TestReport) -> None:
+    def _judge(
+        self, observed: dict[str, object], report: pytest.TestReport, config: pytest.Config
+    ) -> None:
         try:
             text = self.run.failure(self.run.gate.judge(report.nodeid, observed))
         except TtnnPerfError as error:
             text = f"NO_DATA: the test's observation could not be judged: {error}"
         if text is not None and not report.failed:
-            fail_report(report, text)
+            fail_report(report, text, config)

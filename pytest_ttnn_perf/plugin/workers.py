@@ -579,7 +579,7 @@ def run_confirm_passes(
                 elif test not in controls:
                     gate.cannot_confirm(test, f"confirm pass {number}: {result}")
             for line in _decide(gate, measured, controls, number, profiled=profiled):
-                workers.print_line(line)
+                workers.print_line(f"confirm {number}/{passes}, {line}")
             if one.stopped:
                 workers.print_line(f"ttnn-perf: a worker {one.stopped}")
                 return
@@ -623,13 +623,13 @@ def _decide(
         if refuted is not None:
             yield shift_refuted_line(refuted)
             moves = gate.moves_of(of_controls)  # a refuted shift excuses nothing
-    for test, again in measured.items():
-        if test in controls:
-            continue
+    again_of = {test: again for test, again in measured.items() if test not in controls}
+    for place, (test, again) in enumerate(again_of.items(), start=1):
+        where = f"test {place}/{len(again_of)}"
         before = gate.judged(test)
         suspected = {verdict.metric.name for verdict in suspects(before)} if before else set()
         asked = gate.in_question(test, profiled=profiled)
         judged = gate.confirm(test, again, number=number, profiled=profiled, moves=moves)
         for verdict in judged.verdicts:
             if verdict.metric.name in asked & suspected:
-                yield confirm_line(test, verdict)
+                yield confirm_line(test, verdict, place=where)

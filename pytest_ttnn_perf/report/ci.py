@@ -15,9 +15,9 @@ from pytest_ttnn_perf.core.settings import Missing
 from pytest_ttnn_perf.core.text import counted, shortened, visible
 from pytest_ttnn_perf.gate.record import CiJob
 from pytest_ttnn_perf.report.findings import title
-from pytest_ttnn_perf.report.sentences import sentence
+from pytest_ttnn_perf.report.sentences import label, sentence, worst_first, worst_tests_first
 from pytest_ttnn_perf.report.tables import json_text
-from pytest_ttnn_perf.report.terminal import failure_text, shift_line
+from pytest_ttnn_perf.report.terminal import failure_text, indented, shift_advice, shift_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,7 @@ class CiReport(Struct, frozen=True):
 
     @property
     def tests(self) -> list[JudgedTest]:
-        return list(self.run.tests.values())
+        return worst_tests_first(self.run.tests.values(), self.summary_options.failed)
 
     @property
     def headline(self) -> str:
@@ -65,7 +65,7 @@ class CiReport(Struct, frozen=True):
             lost = counted(len(options.health.lost), "test")
             text = f"{lost} with a baseline did not run, and required is set"
         elif options.shift is not None and options.shift.worse:
-            text = f"environment shifted; {counted(gated, 'test')} gated, none failed individually"
+            text = f"{shift_line(options.shift)}; no single test failed"
         elif not gated:
             text = "no test was gated"
         return text if self.run.complete else f"the run was cut short: {text}"
@@ -166,7 +166,11 @@ def _of_run(report: CiReport) -> Iterator[Annotation]:
     if shift is not None and shift.worse:
         # Where a test failed, that is what the job failed for.
         level = Level.WARNING if report.summary_options.failed else Level.ERROR
-        yield Annotation(level, "ttnn-perf: environment shifted", (shift_line(shift),))
+        advice = shift_advice(
+            shift, report.tests, report.summary_options.rerun, failed=level is Level.WARNING
+        )
+        lines = (indented(*each) for each in advice)
+        yield Annotation(level, "ttnn-perf: all tests slower", (shift_line(shift), *lines))
     lost = report.summary_options.health.lost
     if lost:
         what = f"{counted(len(lost), 'test')} with a baseline did not run, and required is set"
@@ -183,7 +187,7 @@ def _of_test(report: CiReport, judged: JudgedTest) -> Iterator[Annotation]:
         return
     rerun, where = report.summary_options.rerun, report.place(judged)
     text = failure_text(judged, verdicts, findings=findings, rerun=rerun)
-    names = [*(verdict.outcome.value for verdict in verdicts), *(each.code for each in findings)]
+    names = [*map(label, worst_first(verdicts)), *(each.code for each in findings)]
     test = judged.observation.test
     title = f"{', '.join(dict.fromkeys(names)) or 'ttnn-perf'} {test.partition('::')[2] or test}"
     yield Annotation(
@@ -228,9 +232,9 @@ def _issues(report: CiReport, judged: JudgedTest) -> Iterator[dict[str, object]]
     for verdict in judged.verdicts:
         level = report.level(judged, verdict)
         if level in {Level.ERROR, Level.WARNING}:
-            text = f"{verdict.outcome.value}: {sentence(verdict)}"
+            text = f"{label(verdict)}: {sentence(verdict)}"
             if judged.by_op and verdict.is_of_changed_time:
-                text += f"; by op: {judged.by_op}"
+                text += f"; cause: {judged.by_op}"
             # A model that is wrong is worse than one that is slow.
             wrong = verdict.outcome is Outcome.REGRESSED and verdict.metric.kind is Kind.ACCURACY
             severity = "critical" if wrong else "major"

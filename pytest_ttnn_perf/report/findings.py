@@ -9,8 +9,25 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, to_builtins
 
 from pytest_ttnn_perf.core.finding import OURS, Family, Role, RuleOutcome, Severity, family_of
-from pytest_ttnn_perf.core.text import counted, microseconds, percent, size, unit_for
-from pytest_ttnn_perf.report.tables import Line, format_fraction
+from pytest_ttnn_perf.core.text import (
+    counted,
+    digits,
+    inert,
+    microseconds,
+    percent,
+    size,
+    unit_filled_by,
+    unit_for,
+)
+from pytest_ttnn_perf.report.tables import (
+    TIME_UNITS,
+    Fit,
+    Line,
+    Row,
+    Table,
+    cut_end,
+    format_fraction,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -92,6 +109,14 @@ def progress_cells(progress: Progress) -> tuple[str, ...]:
         _SHORT[step.state] + (f" ({step.unmeasured} -)" if step.unmeasured else "")
         for step in progress.all
     )
+
+
+def open_steps(progress: Progress) -> tuple[str, str]:
+    """Return the number of done steps, and the names of open ones."""
+    named = zip(PROGRESS_TITLES[1:], progress.all, strict=True)
+    done = sum(step.state is State.DONE for step in progress.all)
+    names = (name for name, step in named if step.state is State.OPEN)
+    return f"{done} of {len(progress.all)}", f"OPEN: {', '.join(names)}"
 
 
 def first_step(progress: Progress) -> Iterator[str]:
@@ -206,16 +231,19 @@ _MOST_TESTS: Final = 3
 
 
 def findings_lines(
-    tests: Sequence[JudgedTest], *, told: frozenset[str] = frozenset()
-) -> Iterator[Line]:
-    """Lay out findings, each once; some were shown with a failure."""
+    tests: Sequence[JudgedTest], *, told: frozenset[str] = frozenset(), verbose: bool = False
+) -> Iterator[Line | Table]:
+    """Lay out findings, a line for each rule unless ``verbose``."""
+    shared = _by_finding(tests, told)
+    if not verbose:
+        yield from _short_lines(shared)
+        return
     lines = [
         Line(f"{judged.observation.test}: bottleneck: {clause}")
         for judged in tests
         for clause in (judged.observation.bottleneck or "").splitlines()
     ]
     advised: set[str] = set()
-    shared = _by_finding(tests, told)
     for severity in _ORDER:
         for finding, names in shared.items():
             if finding.severity is severity:
@@ -225,6 +253,55 @@ def findings_lines(
         yield Line("optimization checklist")
         yield from lines
         yield Line("")
+
+
+def _short_lines(shared: Mapping[Finding, Sequence[str]]) -> Iterator[Line | Table]:
+    rules: dict[str, list[Finding]] = {}
+    for finding in by_saving(shared):
+        rules.setdefault(finding.code, []).append(finding)
+    if not rules:
+        return
+    names = list(dict.fromkeys(name for own in shared.values() for name in own))
+    where = names[0] if len(names) == 1 else counted(len(names), "test")
+    yield Line(f"checklist: {counted(len(rules), 'finding')} in {where} (-v: where, how to fix)")
+    rows = []
+    for found in sorted(rules.values(), key=lambda found: _ORDER.index(found[0].severity)):
+        first = found[0]
+        of = list(dict.fromkeys(name for finding in found for name in shared[finding]))
+        many = f"{len(of)} tests: " if len(of) > 1 else ""
+        rows.append((f"  {first.code} {first.name}", _saves(first), f"{many}{short_reason(first)}"))
+    yield Table(
+        ("",) * 3,
+        [Row([*map(inert, cells)]) for cells in rows],
+        fits=(Fit(), Fit(), Fit(least=13, drop=0)),
+    )
+    yield Line("")
+
+
+def _saves(finding: Finding) -> str:
+    """Return the saving next to what it is part of.
+
+    >>> _saves(Finding("TTP1", "a", Severity.INFO, saving_ns=146e3, step_ns=482e3))
+    'saves 146 of 482 µs'
+    """
+    if finding.saving_ns is None:
+        return ""
+    if finding.step_ns is None or finding.step_ns < finding.saving_ns:
+        return f"saves {microseconds(finding.saving_ns)}"
+    unit, factor = unit_filled_by(finding.step_ns, TIME_UNITS)
+    most = "at most " if finding.at_most else ""
+    saved, step = (digits(ns / factor) for ns in (finding.saving_ns, finding.step_ns))
+    return f"saves {most}{saved} of {step} {unit}"
+
+
+#: A reason that is longer is cut: the whole is shown with -v.
+_LONGEST_REASON: Final = 60
+
+
+def short_reason(finding: Finding) -> str:
+    reason = finding.reason or ""
+    waived = "" if finding.waived is None else "waived: "
+    return waived + cut_end(reason, _LONGEST_REASON)
 
 
 def findings_count(tests: Sequence[JudgedTest]) -> str:

@@ -23,15 +23,20 @@ from pytest_ttnn_perf.report.findings import (
 )
 from pytest_ttnn_perf.report.sentences import (
     heading,
-    outcome_word,
+    label,
     remedy_of,
     sentence,
     sweep_sentences,
     sweep_table,
-    worst_first,
 )
 from pytest_ttnn_perf.report.tables import format_change, format_fraction, format_value
-from pytest_ttnn_perf.report.terminal import count_line, shift_line
+from pytest_ttnn_perf.report.terminal import (
+    by_remedy,
+    count_line,
+    shift_advice,
+    shift_line,
+    verdict_lines,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -312,23 +317,19 @@ def _row(judged: JudgedTest, verdict: Verdict) -> str:
         format_fraction(verdict.limit_as_read),
     )
     test, name = code(judged.observation.test), code(verdict.metric.name)
-    return table_row((test, name, *map(prose, cells), outcome_word(verdict, judged)))
+    return table_row((test, name, *map(prose, cells), label(verdict, judged)))
 
 
 def _block(report: CiReport, judged: JudgedTest, found: Sequence[Verdict]) -> str:
-    observation, found = judged.observation, worst_first(found)
+    observation, rerun = judged.observation, report.summary_options.rerun
     lines = [f"**{code(observation.test)}**\n\n"]
     lines += [f"- {prose(problem)}\n" for problem in observation.problems]
-    lines += [f"- {verdict.outcome.value}: {prose(sentence(verdict))}\n" for verdict in found]
-    if judged.by_op is not None and any(verdict.is_of_changed_time for verdict in found):
-        lines.append(f"- by op: {prose(judged.by_op)}\n")
-    rerun = report.summary_options.rerun
-    if not observation.problems:  # a mistake in the test comes first
-        updates = rerun.updates(observation.test, observation.hardware)
-        for remedy in dict.fromkeys(filter(None, (remedy_of(v, updates) for v in found))):
-            advice = remedy.advice[:1].upper() + remedy.advice[1:]
-            lines.append(f"\n{prose(advice)}{':' if remedy.command else '.'}\n")
-            lines += [_code_block(remedy.command)] if remedy.command else []
+    groups = by_remedy(judged, found, rerun=rerun, blocked=False)
+    for text, command, verdict in verdict_lines(judged, groups, rerun=rerun):
+        if command is None:
+            lines.append(f"- {f'{label(verdict)}: ' if verdict else ''}{prose(text)}\n")
+        else:
+            lines.append(f"\n{prose(text[:1].upper() + text[1:])}:\n{_code_block(command)}")
     return "".join([*lines, "\n"])
 
 
@@ -386,10 +387,14 @@ def _lost(report: CiReport) -> Iterator[Section]:
 def _machine(report: CiReport) -> Iterator[Section]:
     options = report.summary_options
     if options.shift is not None:
-        text = f"\n### Environment shifted\n\n{prose(shift_line(options.shift))}\n"
-        text += "\nThe machine, or a change that all tests share? Compare in turns:\n"
-        text += _code_block("ttnn-perf ab REF")
-        yield Section(f"{text}\nIf it should stay:\n{_code_block(options.rerun.accept_all())}")
+        rerun = options.rerun
+        text = f"\n### All tests {'slower' if options.shift.worse else 'faster'}\n\n"
+        text += f"{prose(shift_line(options.shift))}\n"
+        advice = shift_advice(options.shift, report.tests, rerun, failed=bool(options.failed))
+        for line, command in advice:
+            text += f"\n{prose(line[:1].upper() + line[1:])}{':' if command else ''}\n"
+            text += _code_block(command) if command else ""
+        yield Section(text)
 
 
 def _environment(report: CiReport) -> Iterator[Section]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -27,6 +27,7 @@ from pytest_ttnn_perf.gate.judging import (
     violations,
 )
 from pytest_ttnn_perf.gate.rules_on_numbers import axis_without_effect
+from pytest_ttnn_perf.machine.git import Git, work_tree
 from pytest_ttnn_perf.report.findings import ModelKind, State, progress_of, title
 from pytest_ttnn_perf.report.sentences import sentence, worst_first
 from pytest_ttnn_perf.report.tables import Line, shown_path
@@ -34,8 +35,9 @@ from pytest_ttnn_perf.report.terminal import (
     SummaryOptions,
     failure_text,
     health_lines,
+    indented,
     shift_advice,
-    shift_size,
+    shift_line,
     summary_lines,
 )
 
@@ -199,14 +201,20 @@ def _number(value: float) -> str:
 class RunReport:
     """The words of a gated run, during it and at its end."""
 
-    def __init__(self, gate: GateRun, rerun: Rerun) -> None:
-        self.gate = gate
+    def __init__(self, gate: GateRun, rerun: Rerun, *, verbose: bool = False) -> None:
+        self.gate, self._verbose = gate, verbose
         record = gate.settings.json or gate.journal.file.with_suffix(".json")
         self._rerun = replace(rerun, record=os.path.relpath(record, gate.context.cwd))
 
     @property
     def rerun(self) -> Rerun:
-        return replace(self._rerun, node_ids=self.gate.store.node_ids)
+        return replace(self._rerun, node_ids=self.gate.store.node_ids, base=self._base)
+
+    @cached_property
+    def _base(self) -> str | None:
+        """The commit to compare with, asked for once."""
+        root = work_tree(self.gate.context.cwd)
+        return None if root is None else Git(root).comparison_base()
 
     def failure(self, judged: JudgedTest) -> str | None:
         settings = self.gate.settings
@@ -214,7 +222,9 @@ class RunReport:
             return None
         found = violations(judged, settings.checklist)
         verdicts = failing_verdicts(judged, settings)
-        return failure_text(judged, verdicts, findings=found, rerun=self.rerun)
+        return failure_text(
+            judged, verdicts, findings=found, rerun=self.rerun, verbose=self._verbose
+        )
 
     def junit_properties(self, test: str) -> list[tuple[str, str]]:
         judged = self.gate.judged(test)
@@ -329,10 +339,11 @@ class RunResult(Struct, frozen=True):
         baselines, cwd = self.context.settings.baselines, self.context.cwd
         if not baselines.is_dir():
             yield f"no baselines folder at {shown_path(baselines, cwd)}"
-        for path in self.written:
-            yield f"wrote {shown_path(path, cwd)}"
+        if self.written:
+            recorded = sum(1 for judged in self.run.tests.values() if judged.written)
+            yield f"{recorded} recorded: commit {shown_path(baselines, cwd)}{os.sep}"
         for path in self.records:
-            yield f"run record: {shown_path(path, cwd)}"
+            yield f"record: {shown_path(path, cwd)}"
         if self.page is not None:
             yield f"page: {shown_path(self.page, cwd)}"
 
@@ -349,8 +360,9 @@ class RunResult(Struct, frozen=True):
         shift = self.run.shift
         if shift is None or not shift.worse:
             return None
-        advice = shift_advice(shift, self.options.rerun.accept_all(), failed=False)
-        return "\n  ".join([shift_size(shift), *advice])
+        tests, rerun = self.run.tests.values(), self.options.rerun
+        advice = shift_advice(shift, tests, rerun, failed=False)
+        return "\n".join([shift_line(shift), *(indented(*each) for each in advice)])
 
     def axes_text(self) -> str | None:
         """Return the failure by sweeps whose axes took no effect.

@@ -7,6 +7,7 @@ import shlex
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.metric import Better, Kind
 from pytest_ttnn_perf.core.observation import WITHOUT_BASELINE, Outcome, Reason
@@ -24,7 +25,7 @@ from pytest_ttnn_perf.report.tables import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.core.hardware import Hardware
+    from pytest_ttnn_perf.core.hardware import Hardware, Scalar
     from pytest_ttnn_perf.core.observation import (
         JudgedTest,
         MetricObservation,
@@ -114,32 +115,72 @@ _DIRECTION: Final = {
 }
 
 
-def sentence(verdict: Verdict) -> str:
+def sentence(verdict: Verdict, *, more: int = 0) -> str:
+    """Return metric, change, limit and values; ``more`` metrics are alike."""
     if verdict.outcome is Outcome.NO_DATA:
         return _no_data(verdict)
     name, then = verdict.metric.name, format_value(verdict.metric, verdict.centre)
     if verdict.reason is Reason.OUT_OF_MEMORY:
         return f"out of memory, and it used to fit (baseline {name} {then}): {verdict.detail}"
-    start = f"{name} {format_value(verdict.metric, verdict.observed, beside=verdict.centre)}"
+    now = format_value(verdict.metric, verdict.observed, beside=verdict.centre)
     if verdict.reason is not None and verdict.outcome is not Outcome.SHIFTED:
-        return f"{start}{_REASONED[verdict.reason](verdict)}"
-    compared = f"{start}, baseline {then}: {change_in_words(verdict)}"
+        alike = f" ({more} more)" if more else ""
+        return f"{name} {_REASONED[verdict.reason](verdict, f'{now}{alike}')}"
+    values = f"({now}, baseline {then})"
     if verdict.outcome is Outcome.TOO_NOISY:
-        return f"{compared}; cannot notice less than {_limit(verdict)} ({_basis(verdict)})"
-    shifted = ": only as slow as the machine" if verdict.outcome is Outcome.SHIFTED else ""
+        return f"{name} cannot notice less than {_limit(verdict)} {values}"
+    shifted = ": no more than all tests" if verdict.outcome is Outcome.SHIFTED else ""
+    runs = f" (provisional: {counted(verdict.runs, 'run')})" if verdict.provisional else ""
     ops = f"; {verdict.detail}" if verdict.detail and verdict.reason is None else ""
-    return f"{compared}, limit {_limit(verdict)}{shifted} ({_basis(verdict)}){ops}"
+    return f"{name} {_measured(verdict)}, limit {_limit(verdict)} {values}{shifted}{runs}{ops}"
+
+
+def _measured(verdict: Verdict) -> str:
+    """Return the measured change, and that without what all tests share."""
+    machine, change = verdict.machine, verdict.change
+    if change is None or not machine or format_change(machine) == format_change(0):
+        return change_in_words(verdict)
+    measured = replace(verdict, change=(1 + change) * (1 + machine) - 1)
+    own = format_change(verdict.change_as_read).removeprefix("+")
+    shared = format_change(verdict.metric.as_read(machine)).removeprefix("+")
+    return f"{change_in_words(measured)} ({own} without the {shared} all tests share)"
+
+
+def statistics(verdict: Verdict) -> str | None:
+    """Return what a verdict of a compared time rests on."""
+    if verdict.limit is None or not verdict.sessions:
+        return None
+    text = f"{counted(verdict.samples, 'sample')} against {counted(verdict.sessions, 'session')}"
+    text += f" of {counted(verdict.runs, 'run')}" if verdict.runs else ""
+    if verdict.confirmed:
+        medians = ", ".join(format_value(verdict.metric, value) for value in verdict.confirmed)
+        text += f"; confirm passes: {medians}"
+        text += "; no controls" if verdict.machine is None else ""
+    return text
+
+
+def badness(verdict: Verdict) -> tuple[bool, bool, int, float]:
+    """Sort wrong outputs first, then change per limit, then missing baselines."""
+    missing = verdict.outcome in WITHOUT_BASELINE
+    wrong = verdict.metric.kind is Kind.ACCURACY and not missing
+    per_limit = (verdict.change or 0.0) / (verdict.limit or 1.0)
+    return missing, not wrong, _BADNESS.index(verdict.outcome), -per_limit
 
 
 def worst_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Sort verdicts: wrong outputs first, then times, then missing baselines."""
-
-    def badness(verdict: Verdict) -> tuple[bool, bool, int]:
-        missing = verdict.outcome in WITHOUT_BASELINE
-        wrong = verdict.metric.kind is Kind.ACCURACY and not missing
-        return missing, not wrong, _BADNESS.index(verdict.outcome)
-
     return sorted(verdicts, key=badness)
+
+
+def worst_tests_first(tests: Iterable[JudgedTest], failed: frozenset[str]) -> list[JudgedTest]:
+    """Sort failed tests by their worst verdict, before all others."""
+
+    def order(judged: JudgedTest) -> tuple[bool, tuple[bool, bool, int, float]]:
+        if judged.observation.test not in failed:
+            return True, _LAST
+        unwritten = (v for v in judged.verdicts if v.metric.name not in judged.written)
+        return False, min(map(badness, unwritten), default=_LAST)
+
+    return sorted(tests, key=order)
 
 
 #: Outcomes, the worst first.
@@ -147,16 +188,30 @@ _BADNESS: Final = (
     Outcome.REGRESSED, Outcome.NO_DATA, Outcome.TOO_NOISY, Outcome.NOT_COMPARABLE,
     Outcome.NO_BASELINE, Outcome.SHIFTED, Outcome.IMPROVED, Outcome.WITHIN,
 )  # fmt: skip
+_LAST: Final = (True, True, len(_BADNESS), 0.0)
 
 
 #: What becomes of an outcome that would fail a test, once its result is the baseline.
 ACCEPTED: Final = "ACCEPTED"
+#: The words of a verdict in print that no record has.
+PRINTED: Final = (ACCEPTED, "RECORDED", "BELOW_LIMIT", "ABOVE_LIMIT")
 
 
 def outcome_word(verdict: Verdict, judged: JudgedTest) -> str:
     fails = verdict.outcome in {Outcome.REGRESSED, Outcome.NOT_COMPARABLE}
     accepted = fails and verdict.metric.name in judged.written
     return ACCEPTED if accepted else verdict.outcome.value
+
+
+def label(verdict: Verdict, judged: JudgedTest | None = None) -> str:
+    """Return the printed word; ``judged`` knows what was written."""
+    if judged is not None and verdict.metric.name in judged.written:
+        if verdict.outcome is Outcome.NO_BASELINE:
+            return "RECORDED"
+        return verdict.outcome.value if verdict.outcome is Outcome.WITHIN else ACCEPTED
+    if verdict.bound is None or verdict.observed is None:
+        return verdict.outcome.value
+    return "BELOW_LIMIT" if verdict.observed < verdict.bound else "ABOVE_LIMIT"
 
 
 def accept_line(tests: Sequence[JudgedTest], failed: frozenset[str], rerun: Rerun) -> Iterator[str]:
@@ -167,7 +222,7 @@ def accept_line(tests: Sequence[JudgedTest], failed: frozenset[str], rerun: Reru
         if judged.observation.test in failed and worse and not never:
             regressed.append(judged.observation.test)
     if len(regressed) > 1:
-        yield f"accept all {len(regressed)} regressions with: {rerun.accept(*regressed)}"
+        yield f"accept all {len(regressed)} regressions: {rerun.accept(*regressed)}"
 
 
 def change_in_words(verdict: Verdict) -> str:
@@ -186,25 +241,22 @@ def _limit(verdict: Verdict) -> str:
     return "no change" if not verdict.limit else format_fraction(verdict.limit_as_read)
 
 
-def _basis(verdict: Verdict) -> str:
-    basis = f"{counted(verdict.samples, 'sample')} against {counted(verdict.sessions, 'session')}"
-    if verdict.confirmed:
-        medians = ", ".join(format_value(verdict.metric, value) for value in verdict.confirmed)
-        basis += f"; confirm passes: {medians}{_machine(verdict.machine)}"
-    return basis + (f"; {runs_seen(verdict.runs)} seen" if verdict.provisional else "")
+def busy_note(environment: Mapping[str, Scalar]) -> str | None:
+    """Return the load of a machine that had other work."""
+    load, processors = environment.get("load_1m"), environment.get("cpu_count")
+    if not isinstance(load, (int, float)) or not isinstance(processors, int):
+        return None
+    others = environment.get("runnable_threads")  # the load counts the test itself
+    busy = min(load, others) if isinstance(others, int) else load
+    return (
+        None
+        if busy <= _BUSY * processors
+        else f"load {load:.3g} on {counted(processors, 'processor')}"
+    )
 
 
-def runs_seen(runs: int) -> str:
-    return "one run" if runs == 1 else f"{runs} runs"
-
-
-def _machine(move: float | None) -> str:
-    if move is None:
-        return "; nothing to compare the machine with"
-    if format_change(move) == format_change(0):
-        return ""
-    way = "slower" if move > 0 else "faster"
-    return f", not counting {format_fraction(abs(move))} by which the machine was {way}"
+#: More work of others than that part of the processors disturbs times.
+_BUSY: Final = 0.5
 
 
 def _no_data(verdict: Verdict) -> str:
@@ -229,14 +281,6 @@ _WITHOUT_DATA: Final[Mapping[Reason | None, str]] = {
 }
 
 
-def _bound(verdict: Verdict) -> str:
-    bound, value = verdict.bound, verdict.observed
-    below = bound is not None and value is not None and value < bound
-    limit = format_value(verdict.metric, bound)
-    note = f" ({verdict.detail})" if verdict.detail else ""
-    return f" is {'below' if below else 'above'} its limit {limit}{note}"
-
-
 def _beside_baseline(verdict: Verdict) -> str:
     if verdict.centre is None:
         return ", no baseline"
@@ -244,21 +288,35 @@ def _beside_baseline(verdict: Verdict) -> str:
     return then if verdict.change is None else f"{then}: {change_in_words(verdict)}"
 
 
-_REASONED: Final[Mapping[Reason, Callable[[Verdict], str]]] = {
+def _bound(verdict: Verdict, now: str) -> str:
+    note = f" ({verdict.detail})" if verdict.detail else ""
+    return f"{now}, limit {format_value(verdict.metric, verdict.bound)}{note}"
+
+
+def _changed(verdict: Verdict, why: str) -> str:
+    return f", baseline {format_value(verdict.metric, verdict.centre)}: {why}"
+
+
+#: What follows the name of a metric, by reason, from its verdict and its value.
+_REASONED: Final[Mapping[Reason, Callable[[Verdict, str], str]]] = {
     Reason.ABSOLUTE_LIMIT: _bound,
-    Reason.VALUE_CHANGED: lambda v: (
-        f", baseline {format_value(v.metric, v.centre)}: it must not change"
+    Reason.VALUE_CHANGED: lambda v, now: now + _changed(v, "it must not change"),
+    Reason.SAMPLES_DIFFER: lambda v, now: (
+        f"{now} differs between samples ({v.detail}): it must not change"
     ),
-    Reason.SAMPLES_DIFFER: lambda v: f" differs between samples ({v.detail}): it must not change",
-    Reason.GONE: lambda v: f", baseline {format_value(v.metric, v.centre)}: no such op runs now",
-    Reason.EXPLAINS: lambda v: f"{_beside_baseline(v)}; it explains {v.detail}, which is judged",
-    Reason.OPS_CHANGED: lambda v: f"{_beside_baseline(v)}; {v.detail}",
-    Reason.NEW_TEST: lambda _: " has no baseline: the test is new",
-    Reason.NEW_METRIC: lambda _: " has no baseline: the metric is new in this test",
-    Reason.OTHER_KEY: lambda v: f" has no baseline on this hardware, only on: {v.detail}",
-    Reason.OTHER_CONFIGURATION: lambda v: f" was measured in another configuration: {v.detail}",
-    Reason.OTHER_SOURCE: lambda v: f" comes from another source: {v.detail}",
-    Reason.OTHER_DEFINITION: lambda v: f" is defined differently: {v.detail}",
+    Reason.GONE: lambda v, now: now + _changed(v, "no such op runs now"),
+    Reason.EXPLAINS: lambda v, now: (
+        f"{now}{_beside_baseline(v)}; it explains {v.detail}, which is judged"
+    ),
+    Reason.OPS_CHANGED: lambda v, now: f"{now}{_beside_baseline(v)}; {v.detail}",
+    Reason.NEW_TEST: lambda _, now: f"{now}: new test, nothing to compare with",
+    Reason.NEW_METRIC: lambda _, now: f"{now}: new metric, nothing to compare with",
+    Reason.OTHER_KEY: lambda v, now: f"{now}: no baseline on this hardware, only on: {v.detail}",
+    Reason.OTHER_CONFIGURATION: lambda v, now: (
+        f"{now} was measured in another configuration: {v.detail}"
+    ),
+    Reason.OTHER_SOURCE: lambda v, now: f"{now} comes from another source: {v.detail}",
+    Reason.OTHER_DEFINITION: lambda v, now: f"{now} is defined differently: {v.detail}",
 }
 
 
@@ -274,17 +332,17 @@ class Remedy(NamedTuple):
 
 #: Advice by reason, else by outcome, and the name of the command that follows it.
 _REMEDIES: Final[Mapping[Reason | Outcome | None, tuple[str, str]]] = {
-    Reason.OPS_CHANGED: ("if these are all of its ops, accept it with", "accept"),
-    Reason.OTHER_KEY: ("record it with", "record"),
+    Reason.OPS_CHANGED: ("if these are all of its ops, accept", "accept"),
+    Reason.OTHER_KEY: ("record", "record"),
     Reason.OTHER_DEFINITION: (
-        "correct the metric's definition in the test, or accept it with", "accept"),
+        "correct the metric's definition in the test, or accept", "accept"),
     Reason.ABSOLUTE_LIMIT: (
         "fix the model, or change the limit in the test; no update accepts this", ""),
-    Reason.OUT_OF_MEMORY: ("make it fit again, or forget its baseline with", "forget"),
+    Reason.OUT_OF_MEMORY: ("make it fit again, or forget its baseline", "forget"),
     Reason.SAMPLES_DIFFER: (
         'make it repeatable, or record it with better="lower" or "higher"', ""),
     # As long as it is stored, an update writes nothing of this test.
-    Reason.NOT_RECORDED: ("record it again, or forget it with", "forget metric"),
+    Reason.NOT_RECORDED: ("record it again, or forget it", "forget metric"),
     Reason.RAISED: (
         "fix the test; {file} has the whole error, and what it measured before", ""),
     Reason.NOTHING_RECORDED: (
@@ -295,11 +353,11 @@ _REMEDIES: Final[Mapping[Reason | Outcome | None, tuple[str, str]]] = {
         "run it again; --ttnn-perf-confirm 0 judges by one measurement", ""),
     Reason.NOT_POSITIVE: (
         'fix what produces the number; a value that may be zero needs kind="count"', ""),
-    Outcome.IMPROVED: ("keep it with", "keep"),
-    Outcome.NO_BASELINE: ("record it with", "record"),
-    Outcome.NOT_COMPARABLE: ("accept it with", "accept"),
-    Outcome.REGRESSED: ("accept it with", "accept"),
-    Outcome.TOO_NOISY: ("quiet the machine, or let it learn: add a run with", "keep"),
+    Outcome.IMPROVED: ("keep", "keep"),
+    Outcome.NO_BASELINE: ("record", "record"),
+    Outcome.NOT_COMPARABLE: ("accept", "accept"),
+    Outcome.REGRESSED: ("accept", "accept"),
+    Outcome.TOO_NOISY: ("quiet the machine, or let it learn: add a run", "keep"),
     Outcome.NO_DATA: ("fix what produces the number; nothing was stored", ""),
 }  # fmt: skip
 
@@ -354,7 +412,6 @@ class UpdateCommands(NamedTuple):
             "accept": self.accept,
             "forget": command_line(*self.forget),
             "forget metric": command_line(*words, "--metric", metric, dashes, test),
-            "renew": f"{command_line(*self.forget)} && {self.record}",
         }
         return commands.get(name)
 
@@ -393,6 +450,14 @@ class Rerun(Struct, frozen=True):
     #: Of tests that are filed under other names.
     node_ids: Mapping[str, str] = {}
     update: Update | None = None
+    #: The commit to compare with: where the branch began; None if unknown.
+    base: str | None = None
+
+    def compare(self, *tests: str) -> str | None:
+        """Return the command that measures tests and the commit before in turns."""
+        if self.base is None:
+            return None
+        return command_line("ttnn-perf", "ab", self.base, *map(self._place, tests))
 
     def updates(self, test: str, hardware: Hardware | None = None) -> UpdateCommands:
         accept = self.accept(test)

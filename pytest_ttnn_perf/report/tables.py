@@ -127,7 +127,7 @@ class Table(Struct, frozen=True):
         cells = [row.cells for row in self.rows if row.cells]
         widths = [max(columns_of(each[i]) for each in (self.headings, *cells)) for i in columns]
         padded = [
-            max(width, columns_of(heading) + _PADDING)
+            max(width, columns_of(heading) + _PADDING if heading else 0)
             for width, heading in zip(widths, self.headings, strict=True)
         ]
         if sum(padded) + _BETWEEN * (len(padded) - 1) <= style.width:
@@ -193,7 +193,8 @@ class Table(Struct, frozen=True):
         text = tabulate(table, tablefmt="plain", disable_numparse=True, colalign=align)
         text = _STAND_INS.sub(lambda found: shown[ord(found[1]) - _STAND_IN], text)
         lines = (line.rstrip() for line in text.split("\n"))
-        yield from (next(lines, ""), next(lines, ""))
+        above = (next(lines, ""), next(lines, ""))
+        yield from above if any(self.headings) else ()
         for row in self.rows:
             if row.title:
                 yield cut_middle(row.title, style.width)
@@ -301,8 +302,8 @@ _HANGING: Final = 6
 def wrapped(text: str, width: int, *, hanging: int | None = None) -> Iterator[str]:
     """Yield a text in lines of at most ``width`` columns.
 
-    >>> list(wrapped("  by op: Matmul 1x1x32x4096 +61 us", 26))
-    ['  by op: Matmul', '        1x1x32x4096 +61 us']
+    >>> list(wrapped("  by op: Matmul 1x1x32x4096 +61 µs", 26))
+    ['  by op: Matmul', '        1x1x32x4096 +61 µs']
     """
     if columns_of(text) <= width:
         yield text
@@ -336,14 +337,16 @@ def fitted(text: str, width: int) -> Iterator[str]:
     if found is None:
         yield from wrapped(text, width)
         return
-    yield from wrapped(text[: found.start()].rstrip(), width)
-    indent = " " * (len(text) - len(text.lstrip(" ")) + _HANGING)
-    first, *words = map(inert, _WORDS.findall(found[0]))
-    line = indent + first
-    for word in words:
-        if columns_of(f"{line} {word} \\") > width:
+    start = len(text) - len(text.lstrip(" "))
+    *before, line = wrapped(text[: found.start()].rstrip(), width)
+    yield from before
+    words = [inert(word) for word in _WORDS.findall(found[0])]
+    for place, word in enumerate(words):
+        # What follows the last word is no other line.
+        room = width if place == len(words) - 1 else width - 2
+        if place and columns_of(f"{line} {word}") > room:
             yield f"{line} \\"
-            line = f"{indent}  {word}"
+            line = f"{' ' * start}  {word}"
         else:
             line = f"{line} {word}"
     yield line
@@ -371,7 +374,7 @@ def coloured(text: str, code: str | None, style: Style) -> str:
 
 
 #: Display units of time, longest first, with their nanoseconds.
-_TIME_UNITS: Final = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
+TIME_UNITS: Final = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 _COUNTED: Final = frozenset({Kind.COUNT, Kind.BYTES})
 
 
@@ -386,7 +389,7 @@ def format_value(metric: Metric, value: float | None, *, beside: float | None = 
     if metric.unit in NANOSECONDS_IN:
         factor = NANOSECONDS_IN[metric.unit]
         return scaled(
-            value * factor, _TIME_UNITS, beside=None if beside is None else beside * factor
+            value * factor, TIME_UNITS, beside=None if beside is None else beside * factor
         )
     if metric.unit == "B":
         return scaled(value, BYTE_UNITS, beside=beside)
@@ -399,7 +402,7 @@ def display_unit(metric: Metric, value: float | None) -> tuple[str, float]:
     """Return the unit that a value is shown in, and its factor."""
     if metric.kind is not Kind.ACCURACY and value is not None:
         if metric.unit in NANOSECONDS_IN:
-            unit, factor = unit_filled_by(value * NANOSECONDS_IN[metric.unit], _TIME_UNITS)
+            unit, factor = unit_filled_by(value * NANOSECONDS_IN[metric.unit], TIME_UNITS)
             return unit, NANOSECONDS_IN[metric.unit] / factor
         if metric.unit == "B":
             unit, factor = unit_filled_by(value, BYTE_UNITS)
@@ -408,7 +411,7 @@ def display_unit(metric: Metric, value: float | None) -> tuple[str, float]:
 
 
 def format_ns(nanoseconds: float) -> str:
-    return scaled(nanoseconds, _TIME_UNITS)
+    return scaled(nanoseconds, TIME_UNITS)
 
 
 def format_change(change: float | None) -> str:

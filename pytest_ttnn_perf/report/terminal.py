@@ -10,37 +10,40 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 from msgspec import Struct
 
 from pytest_ttnn_perf.core.hardware import UNKNOWN
-from pytest_ttnn_perf.core.metric import representative
+from pytest_ttnn_perf.core.metric import Source, representative
 from pytest_ttnn_perf.core.observation import QUIET, Outcome, Reason
 from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.core.text import counted, inert, inert_lines
 from pytest_ttnn_perf.gate.health import BaselineHealth
 from pytest_ttnn_perf.report.findings import (
-    PROGRESS_TITLES,
     State,
     finding_lines,
     findings_count,
     findings_lines,
     first_step,
-    progress_cells,
+    open_steps,
 )
 from pytest_ttnn_perf.report.sentences import (
-    ACCEPTED,
+    PRINTED,
     Rerun,
     accept_line,
+    busy_note,
     change_in_words,
     command_line,
+    label,
     note_lines,
-    outcome_word,
     place_of,
     recorded_only,
     remedy_of,
     rename_command,
     sentence,
+    statistics,
     ungated_lines,
     worst_first,
+    worst_tests_first,
 )
 from pytest_ttnn_perf.report.tables import (
+    BELOW,
     DROPPED,
     GREEN,
     METRIC,
@@ -59,7 +62,7 @@ from pytest_ttnn_perf.report.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.core.finding import Finding
     from pytest_ttnn_perf.core.metric import Metric
@@ -121,7 +124,7 @@ def orphan_lines(
     record: str | None,
     options: Sequence[str],
 ) -> Iterator[Line]:
-    yield Line(f"orphaned: {_count(orphans)} without a test")
+    yield Line(f"without a test: {_count(orphans)}")
     yield from (Line(f"  {text}") for text in renaming_texts(renamings, options))
     gone = [orphan for orphan in orphans if orphan.looks_like is None]
     yield from (Line(f"  {orphan.test} is gone") for orphan in gone)
@@ -129,7 +132,7 @@ def orphan_lines(
         yield Line("  not renamed? record the new test with --ttnn-perf-update=new")
     if record is not None and gone:
         argv = ("ttnn-perf", "baseline", "prune", place_of(record), *options)
-        yield Line(f"  remove those that are gone with: {command_line(*argv)}")
+        yield Line(f"  remove those that are gone: {command_line(*argv)}")
 
 
 def renaming_texts(renamings: Sequence[Renaming], options: Sequence[str]) -> Iterator[str]:
@@ -147,7 +150,7 @@ def _count(orphans: Sequence[Orphan]) -> str:
 
 _CONFIRMED: Final = {
     Outcome.REGRESSED: "beyond its limit again",
-    Outcome.SHIFTED: "only as slow as the machine",
+    Outcome.SHIFTED: "as much slower as all tests",
 }
 
 
@@ -164,51 +167,62 @@ def device_pass_heading(tests: int, *, more_room: bool) -> str:
 def confirm_heading(tests: int, controls: int, *, number: int, passes: int) -> str:
     what = [counted(tests, "test")] if tests else []
     what += [counted(controls, "control")] if controls else []
-    again = f"measuring {' and '.join(what)} again in a fresh process"
-    return f"ttnn-perf: confirm pass {number} of {passes}: {again}"
+    return f"confirm {number}/{passes}: {' and '.join(what)} again in a fresh process"
 
 
 def controls_line(controls: int, move: float) -> str:
-    way = "as fast as"
-    if format_change(move) != format_change(0):
-        way = f"{format_fraction(abs(move))} {'slower' if move > 0 else 'faster'} than"
-    whose = "its baseline" if controls == 1 else "their baselines"
-    return f"ttnn-perf: {counted(controls, 'control')}: {way} {whose}"
+    if format_change(move) == format_change(0):
+        return f"{counted(controls, 'control')}: no change"
+    way = "slower" if move > 0 else "faster"
+    return f"{counted(controls, 'control')}: {format_fraction(abs(move))} {way}"
 
 
 def shift_refuted_line(shift: Shift) -> str:
     moved = f"{shift.moved} of {counted(shift.voting, 'test')}"
-    return f"ttnn-perf: not the environment: {moved} moved, and the controls did not"
+    return f"not the machine: {moved} moved, and the controls did not"
 
 
-def confirm_line(test: str, verdict: Verdict) -> str:
+def confirm_line(test: str, verdict: Verdict, *, place: str) -> str:
+    """Return the result of a metric; ``place`` counts passes and tests."""
+    start = f"{place}: {test}: {verdict.metric.name}"
     if verdict.outcome is Outcome.NO_DATA or not verdict.confirmed:
-        return f"ttnn-perf: {test}: {verdict.metric.name} could not be confirmed"
+        return f"{start} could not be confirmed"
     value = format_value(verdict.metric, verdict.confirmed[-1], beside=verdict.centre)
     then = format_value(verdict.metric, verdict.centre)
     result = _CONFIRMED.get(verdict.outcome, "within its limit now")
-    return f"ttnn-perf: {test}: {verdict.metric.name} {value}, baseline {then}: {result}"
+    return f"{start} {value}, baseline {then}: {result}"
 
 
 def shift_line(shift: Shift) -> str:
-    return f"environment shifted: {shift_size(shift)}"
-
-
-def shift_size(shift: Shift) -> str:
+    """Return how far tests moved together, without naming one cause."""
     way = "slower" if shift.worse else "faster"
+    which = "all" if shift.moved == shift.voting else f"{shift.moved} of"
     # A time that is 8 % shorter reads as 8 % faster; the gate reckons it as a ratio.
     size = format_fraction(abs(shift.change))
-    moved = f"{shift.moved} of {counted(shift.voting, 'test')} moved the same way"
-    differs = "; ".join(shift.differences) or "nothing that is recorded differs"
-    return f"{size} {way} as a whole ({moved}); {differs}"
+    return (
+        f"{which} {counted(shift.voting, 'test')} {size} {way}: the machine, or a change they share"
+    )
 
 
-def shift_advice(shift: Shift, accept: str, *, failed: bool) -> Iterator[str]:
+def shift_advice(
+    shift: Shift, tests: Iterable[JudgedTest], rerun: Rerun, *, failed: bool
+) -> Iterator[tuple[str, str | None]]:
+    """Yield lines after a shift's own, with their commands."""
+    names = [
+        judged.observation.test
+        for judged in tests
+        if any(verdict.outcome is Outcome.SHIFTED for verdict in judged.verdicts)
+    ]
+    if shift.differences:
+        yield f"differs from baselines: {'; '.join(shift.differences)}", None
+    more = [f"{len(names) - _MOST} more"] if len(names) > _MOST else []
+    if names:
+        yield f"tests: {', '.join(names[:_MOST] + more)}", None
     if shift.worse and not failed:
-        yield "no single test failed, but none is known to have passed: exit code 6"
-    yield "run it again on a machine in the state in which the baselines were accepted"
-    yield "the machine, or a change that all tests share? compare in turns: ttnn-perf ab REF"
-    yield f"if it should stay: {accept}"
+        yield "the run fails (exit code 6), no single test does", None
+    compare = rerun.compare(*(rerun.selection if more else names))
+    yield "compare in turns", compare or "ttnn-perf ab REF"
+    yield "accept, if it should stay", rerun.accept_all()
 
 
 def health_lines(health: BaselineHealth) -> Iterator[Line]:
@@ -223,7 +237,7 @@ def health_lines(health: BaselineHealth) -> Iterator[Line]:
         yield Line(f"  run those that are skipped; {gone}")
     for stale in health.stale:
         yield Line(f"stale: {stale}")
-        yield Line("  measure anew with: pytest --ttnn-perf-update=all TESTS")
+        yield Line("  measure again: pytest --ttnn-perf-update=all TESTS")
 
 
 def _unknown_hardware(tests: Sequence[JudgedTest]) -> Iterator[Line]:
@@ -266,7 +280,7 @@ def summary_lines(
     tests: Sequence[JudgedTest], *, summary_options: SummaryOptions
 ) -> Iterator[Line | Table]:
     failed, verbosity = summary_options.failed, summary_options.verbosity
-    quiet = verbosity < 0
+    quiet, tests = verbosity < 0, worst_tests_first(tests, failed)
     listed = [one for one in tests if one.observation.test in failed] if quiet else tests
     rows = [row for judged in listed for row in _rows(judged, verbose=verbosity > 0)]
     if rows:
@@ -283,7 +297,7 @@ def summary_lines(
         sentences += note_lines(tests, verbose=verbosity > 0)
         sentences += ungated_lines(tests, verbose=verbosity > 0)
         sentences += [line for judged in tests for line in _targets(judged)]
-        found = list(findings_lines(tests, told=summary_options.told))
+        found = list(findings_lines(tests, told=summary_options.told, verbose=verbosity > 0))
         sentences += [Line("")] if sentences and found else []
         sentences += found
         sentences += progress_lines(summary_options.progress, verbose=verbosity > 0)
@@ -298,46 +312,35 @@ def summary_lines(
                 options=summary_options.rerun.baselines_option,
             )
     yield from health_lines(summary_options.health)
-    yield from _shift(summary_options)
+    yield from _shift(tests, summary_options)
     yield Line(count_line(tests, failed=len(failed)), bad=bool(failed), good=not failed)
 
 
 def progress_lines(
     progress: Sequence[tuple[str, Progress]], *, verbose: bool = False
 ) -> Iterator[Line | Table]:
-    """Lay out the progress of models; finished ones only if ``verbose``."""
-    listed = [
-        (test, steps)
+    """Lay out the open steps of models; finished models if ``verbose``."""
+    rows = [
+        (test, *open_steps(steps), "; ".join(first_step(steps)).removeprefix("first: "))
         for test, steps in progress
         if verbose or any(step.state is State.OPEN for step in steps.all)
     ]
-    if not listed:
-        return
-    yield Line("optimization progress")
-    rows = [(test, *progress_cells(steps)) for test, steps in listed]
-    # Where there is little room, finished steps are left out first.
-    fits = (
-        Fit(drop=int(any(steps.all[place].state is State.OPEN for _, steps in listed)))
-        for place in range(len(PROGRESS_TITLES) - 1)
-    )
-    yield table_of(PROGRESS_TITLES, rows, fits=(NAME, *fits))
-    for test, steps in listed:
-        yield from (Line(f"{test}: {line}") for line in first_step(steps))
-    yield Line("")
+    if rows:
+        yield Line("optimization progress")
+        fits = (NAME, Fit(), BELOW, BELOW)
+        yield table_of(("test", "done", "open steps", "first"), rows, fits=fits)
+        yield Line("")
 
 
-def _shift(summary_options: SummaryOptions) -> Iterator[Line]:
-    if summary_options.shift is None:
+def _shift(tests: Sequence[JudgedTest], summary_options: SummaryOptions) -> Iterator[Line]:
+    shift, failed = summary_options.shift, bool(summary_options.failed)
+    if shift is None:
         return
-    yield Line(shift_line(summary_options.shift), bad=summary_options.shift.worse)
+    yield Line(f"{Outcome.SHIFTED.value}: {shift_line(shift)}", bad=shift.worse)
     if summary_options.update is Update.IMPROVED:
-        yield Line("  only new baselines were written: a shifted machine is no standard")
-    advice = shift_advice(
-        summary_options.shift,
-        summary_options.rerun.accept_all(),
-        failed=bool(summary_options.failed),
-    )
-    yield from (Line(f"  {text}") for text in advice)
+        yield Line("  all tests moved, so only new baselines were written")
+    advice = shift_advice(shift, tests, summary_options.rerun, failed=failed)
+    yield from (Line(indented(*each)) for each in advice)
 
 
 def failure_text(
@@ -346,15 +349,65 @@ def failure_text(
     *,
     rerun: Rerun,
     findings: Sequence[Finding] = (),
+    verbose: bool = False,
 ) -> str:
     lines = list(judged.observation.problems)
     lines += [line for finding in findings for line in finding_lines(finding)]
     groups = by_remedy(judged, verdicts, rerun=rerun, blocked=bool(findings))
-    for remedy, own in groups.items():
-        lines += [f"{verdict.outcome.value}: {sentence(verdict)}" for verdict in own]
-        lines += _by_op(judged, own, groups)
-        lines += [f"  {remedy}"] if remedy else []
+    for text, command, verdict in verdict_lines(judged, groups, rerun=rerun, verbose=verbose):
+        lines.append(f"{label(verdict)}: {text}" if verdict else indented(text, command))
     return "\n".join(map(inert_lines, lines))
+
+
+def indented(text: str, command: str | None) -> str:
+    return "  " + ": ".join(filter(None, (text, command)))
+
+
+def verdict_lines(
+    judged: JudgedTest,
+    groups: Mapping[Remedy | None, Sequence[Verdict]],
+    *,
+    rerun: Rerun,
+    verbose: bool = False,
+) -> Iterator[tuple[str, str | None, Verdict | None]]:
+    """Yield sentences with verdicts, then cause, note, remedy and command."""
+    caused = False
+    for remedy, own in groups.items():
+        for verdict, more in _alike(own, verbose=verbose):
+            yield sentence(verdict, more=more), None, verdict
+            rests_on = statistics(verdict) if verbose else None
+            if rests_on:
+                yield rests_on, None, None
+        if not caused and any(verdict.is_of_changed_time for verdict in own):
+            caused = True
+            yield from ((*each, None) for each in _causes(judged, own, rerun))
+        if remedy:
+            yield *remedy, None
+
+
+def _alike(verdicts: Sequence[Verdict], *, verbose: bool) -> Iterator[tuple[Verdict, int]]:
+    """Yield verdicts, and how many more have no baseline for that reason."""
+    groups: dict[object, list[Verdict]] = {}
+    for verdict in verdicts:
+        missing = verdict.outcome is Outcome.NO_BASELINE and not verbose
+        alike = (verdict.reason, verdict.detail) if missing else verdict.metric.name
+        groups.setdefault(alike, []).append(verdict)
+    yield from ((own[0], len(own) - 1) for own in groups.values())
+
+
+def _causes(
+    judged: JudgedTest, verdicts: Sequence[Verdict], rerun: Rerun
+) -> Iterator[tuple[str, str | None]]:
+    slower = any(verdict.outcome is Outcome.REGRESSED for verdict in verdicts)
+    # A busy host changes no times of a device.
+    of_host = any(verdict.metric.source is Source.WALL for verdict in verdicts)
+    busy = busy_note(judged.observation.environment) if slower and of_host else None
+    if judged.by_op:
+        yield f"cause: {judged.by_op}", None
+    elif slower and (compare := rerun.compare(judged.observation.test)):
+        yield "cause: unknown; compare", compare
+    if busy:
+        yield f"note: {busy}", None
 
 
 def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
@@ -364,7 +417,7 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     parts = [f"{counted(gated, 'test')} gated"]
     parts += [f"{failed} failed"] if failed else []
     written = sum(1 for judged in tests if judged.written)
-    parts += [f"{written} written"] if written else []
+    parts += [f"{written} recorded"] if written else []
     parts += [f"metrics: {outcomes}"] if outcomes else []
     parts += [f"{recorded} recorded only"] if recorded else []
     ungated = (judged.observation for judged in tests if not judged.verdicts)
@@ -377,12 +430,12 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
 
 def outcome_counts(tests: Sequence[JudgedTest]) -> Iterator[tuple[str, int]]:
     outcomes = Counter(
-        outcome_word(verdict, judged)
+        label(verdict, judged)
         for judged in tests
         for verdict in judged.verdicts
         if verdict.reason is not Reason.EXPLAINS
     )
-    for word in (*(outcome.value for outcome in Outcome), ACCEPTED):
+    for word in (*(outcome.value for outcome in Outcome), *PRINTED):
         if outcomes[word]:
             yield word, outcomes[word]
 
@@ -418,7 +471,7 @@ def _rows(judged: JudgedTest, *, verbose: bool) -> Iterator[_Row]:
             yield _Row(judged, metrics[name].metric, None)
         return
     listed: list[Verdict] = []
-    for verdict in judged.verdicts:
+    for verdict in worst_first(judged.verdicts):
         alike = verdict.outcome in _ALIKE and verdict.outcome in {one.outcome for one in listed}
         if verdict.outcome is not Outcome.WITHIN and not alike:
             listed.append(verdict)
@@ -433,12 +486,9 @@ def _label(row: _Row) -> str:
     verdict, judged = row.verdict, row.judged
     if verdict is None:
         return "not measured" if row.observed is None else "recorded only"
-    label, name = outcome_word(verdict, judged), verdict.metric.name
-    if name in judged.written and verdict.outcome is not Outcome.WITHIN:
-        return "recorded" if verdict.outcome is Outcome.NO_BASELINE else ACCEPTED
-    if verdict.reason is Reason.EXPLAINS:
+    if verdict.reason is Reason.EXPLAINS and verdict.metric.name not in judged.written:
         return f"explains {verdict.detail}"
-    return label
+    return label(verdict, judged)
 
 
 def _colour(row: _Row) -> str | None:
@@ -488,13 +538,6 @@ def by_remedy(
     return groups
 
 
-def _by_op(
-    judged: JudgedTest, group: Sequence[Verdict], groups: Mapping[Remedy | None, list[Verdict]]
-) -> list[str]:
-    changed = (own for own in groups.values() if any(v.is_of_changed_time for v in own))
-    return [f"  by op: {judged.by_op}"] if judged.by_op and next(changed, None) is group else []
-
-
 def worth_saying(verdict: Verdict, judged: JudgedTest, *, summary_options: SummaryOptions) -> bool:
     """Return whether the table does not say enough of a verdict."""
     new = verdict.outcome is Outcome.NO_BASELINE and verdict.metric.name in judged.written
@@ -520,14 +563,13 @@ def _sentences(judged: JudgedTest, *, summary_options: SummaryOptions) -> Iterat
     groups = by_remedy(
         judged, verdicts, rerun=summary_options.rerun, blocked=blocked, shifted=shifted
     )
-    for remedy, own in groups.items():
-        for verdict in own:
-            good = verdict.outcome is Outcome.IMPROVED or bool(judged.written)
-            text = f"{outcome_word(verdict, judged)} {test}: {sentence(verdict)}"
-            yield Line(text, bad=failed and not good, good=good)
-        yield from map(Line, _by_op(judged, own, groups))
-        if remedy:
-            yield Line(f"  {remedy}")
+    rerun, verbose = summary_options.rerun, summary_options.verbosity > 0
+    for text, command, verdict in verdict_lines(judged, groups, rerun=rerun, verbose=verbose):
+        if verdict is None:
+            yield Line(indented(text, command))
+            continue
+        good = verdict.outcome is Outcome.IMPROVED or bool(judged.written)
+        yield Line(f"{label(verdict, judged)} {test}: {text}", bad=failed and not good, good=good)
 
 
 def _targets(judged: JudgedTest) -> Iterator[Line]:

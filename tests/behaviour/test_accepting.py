@@ -48,8 +48,8 @@ def resolve(project: Project, command: str) -> None:
 def test_one_command_accepts_all_regressions_and_nothing_else(slowed: Project) -> None:
     ran = slowed.pytest("--ttnn-perf")
 
-    (command,) = printed(ran.text, "accept all 2 regressions with")
-    tests = "'test_model.py::test_model[a]' 'test_model.py::test_model[b]'"
+    (command,) = printed(ran.text, "accept all 2 regressions")
+    tests = "'test_model.py::test_model[b]' 'test_model.py::test_model[a]'"
     assert command == (
         f'ttnn-perf baseline accept .ttnn_perf/runs/RUN-ID.json --reason "why" -- {tests}'
     )

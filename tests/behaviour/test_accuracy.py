@@ -44,8 +44,8 @@ MISTAKES = {
 }
 BROKEN = {
     "check_accuracy(top1=0.8, top5=0.8, at_least={'top5': 0.85})":
-        "REGRESSED: top5 0.8 is below its limit 0.85",
-    "check_accuracy(ppl=9, at_least=1, at_most=5)": "REGRESSED: ppl 9 is above its limit 5",
+        "BELOW_LIMIT: top5 0.8, limit 0.85",
+    "check_accuracy(ppl=9, at_least=1, at_most=5)": "ABOVE_LIMIT: ppl 9, limit 5",
     "check_pcc(up, up[:2])":
         "NO_DATA: pcc is not a finite number: expected has shape (4,) and actual has shape (2,): "
         "PCC does not exist",

@@ -47,18 +47,18 @@ def test_a_regression_names_its_ops_once(model: Project) -> None:
     ran = model.pytest("--ttnn-perf", "--ttnn-perf-json", "run.json")
 
     by_op = (
-        "by op: +39.1 % (+79.0 us) = Conv2d 1x1x1000x512 +61.0 us (64 → 32 cores), "
-        "1 new Reshard 1x1x1000x512 +18.0 us"
+        "cause: +39.1 % (+79.0 µs) = Conv2d 1x1x1000x512 +61.0 µs (64 → 32 cores), "
+        "1 new Reshard 1x1x1000x512 +18.0 µs"
     )
     assert ran.code == 1
     assert ran.text.count(by_op) == 1
     said = ran.text.partition("\nREGRESSED: ")[2]
     assert said.splitlines()[1:3] == [
         f"  {by_op}",
-        f"  accept it with: ttnn-perf baseline accept run.json --reason \"why\" -- '{TEST}'",
+        f"  accept: ttnn-perf baseline accept run.json --reason \"why\" -- '{TEST}'",
     ]
-    assert record_of(model)["tests"][TEST]["by_op"] == by_op.removeprefix("by op: ")
+    assert record_of(model)["tests"][TEST]["by_op"] == by_op.removeprefix("cause: ")
     # A run that is judged elsewhere names them as well.
     assert f"  {by_op}" in model.cli("gate", "run.json").text
     shown = model.cli("gate", "run.json", "--format", "json")
-    assert '"by_op": "+39.1 % (+79.0 us) = Conv2d' in shown.text
+    assert '"by_op": "+39.1 % (+79.0 \\u00b5s) = Conv2d' in shown.text

@@ -129,7 +129,7 @@ def test_tests_that_went_wrong_in_a_session_are_named(project: Project) -> None:
         "raises": "session 2: RuntimeError: no device",
         "early": "session 1: RuntimeError: no device",
         "skips": "session 2: the test did not run again",
-        "wrong": "session 2: top1 0.5 is below its limit 0.9",
+        "wrong": "session 2: top1 0.5, limit 0.9",
     }
     noisy = f"no gate would pass {id_of('wild')}: latency is too noisy: noise alone reaches "
     assert noisy in ran.text

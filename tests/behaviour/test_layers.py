@@ -38,9 +38,7 @@ def test_the_first_bad_layer_is_named_and_the_worst_decides(project: Project) ->
 
     ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
 
-    assert failure_of(ran).splitlines()[0] == (
-        f"REGRESSED: pcc 0.6 is below its limit 0.99 ({NAMED})"
-    )
+    assert failure_of(ran).splitlines()[0] == (f"BELOW_LIMIT: pcc 0.6, limit 0.99 ({NAMED})")
     entry = entry_of(project)
     recorded = {name: (m["samples"], m.get("gated", True)) for name, m in entry["metrics"].items()}
     assert {name: gated for name, (_, gated) in recorded.items()} == {

@@ -37,7 +37,7 @@ def changed(project: Project) -> Project:
 def orphan_lines(text: str) -> list[str]:
     """Return the lines that are said of orphans."""
     lines = text.splitlines()
-    start = next((n for n, line in enumerate(lines) if line.startswith("orphaned: ")), None)
+    start = next((n for n, line in enumerate(lines) if line.startswith("without a test: ")), None)
     if start is None:
         return []
     end = next(n for n, line in enumerate(lines) if n > start and not line.startswith("  "))
@@ -45,12 +45,12 @@ def orphan_lines(text: str) -> list[str]:
 
 
 EXPECTED = [
-    "orphaned: 3 baselines of host-ARCH without a test",
+    "without a test: 3 baselines of host-ARCH",
     "  renamed? test_model.py::test_a to test_model.py::test_aa (2 baselines): "
     "ttnn-perf baseline rename test_model.py::test_a test_model.py::test_aa",
     "  test_model.py::test_c is gone",
     "  not renamed? record the new test with --ttnn-perf-update=new",
-    "  remove those that are gone with: ttnn-perf baseline prune .ttnn_perf/runs/RUN-ID.json",
+    "  remove those that are gone: ttnn-perf baseline prune .ttnn_perf/runs/RUN-ID.json",
 ]
 
 

@@ -174,7 +174,7 @@ def test_a_test_gets_its_capture_and_its_change_by_op(project: Project, pages: l
     assert (waterfall["before_us"], waterfall["after_us"]) == (5.0, 7.0)
     assert sum(part["change_us"] for part in waterfall["parts"]) == 2.0
     assert [timeline["region"] for timeline in test["timelines"]] == ["decode"]
-    assert test["by_op"].startswith("decode: +40.0 % (+2.00 us)")
+    assert test["by_op"].startswith("decode: +40.0 % (+2.00 µs)")
     assert any(command.startswith("ttnn-perf baseline accept") for command in test["commands"])
 
     # Without the file, the record still has sums; the file is found again by what is in it.

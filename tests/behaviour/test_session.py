@@ -57,7 +57,7 @@ def test_interrupted_run_keeps_the_record_of_what_ended_before_and_never_passes(
     document = json.loads((project.path / "run.json").read_text())
     assert document == record_of(project)
     assert list(project.stored()) == ["test_first"]
-    counted = "1 test gated; 1 written; metrics: 1 NO_BASELINE; checklist: 1 warning"
+    counted = "1 test gated; 1 recorded; metrics: 1 RECORDED; checklist: 1 warning"
     assert counted in ran.text.splitlines()
     gated = project.cli("gate", "run.json")
     assert gated.code == 1

@@ -19,7 +19,7 @@ def test_a_waived_error_fails_nothing_and_says_why_by_the_reason_of_the_test(
     write_model(project, 'waive={"TTP701": "the last batch is padded"}')
     configure(project, "[tool.ttnn_perf.rules.TTP701]", 'waive = "ours"')
 
-    ran = project.pytest("--ttnn-perf-update=new")
+    ran = project.pytest("--ttnn-perf-update=new", "-v")
 
     assert counts_of(ran) == "1 passed"
     assert checklist_of(ran)[0] == f"{MODEL}: {ERROR}; waived: the last batch is padded"

@@ -32,7 +32,7 @@ def rate(*per_second: float, since: int = 0) -> MetricBaseline:
 BEFORE = stored(times(10.0, 10.2), times(5.0, name="ttft"))
 WITH_REASON = Acceptance("2026-11-16T10:00:00Z", "aaa1111", "float32 sums")
 WITHOUT = Acceptance("2026-11-16T10:00:00Z", "aaa1111")
-REMEDY = '  accept it with: ttnn-perf baseline accept RUN.json --reason "why"'
+REMEDY = '  accept: ttnn-perf baseline accept RUN.json --reason "why"'
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 

@@ -59,8 +59,8 @@ def test_one_metric_is_forgotten_as_the_failure_says(project: Project) -> None:
     project.write(test_model=both.replace('ttnn_perf.record("reshards", 3, kind="count")', "pass"))
     failed = project.pytest("--ttnn-perf")
     assert failed.code == 1
-    (line,) = {text for text in failed.text.splitlines() if "forget it with" in text}
-    command = line.partition("forget it with: ttnn-perf ")[2].split()
+    (line,) = {text for text in failed.text.splitlines() if "forget it" in text}
+    command = line.partition("forget it: ttnn-perf ")[2].split()
     assert command == [
         "baseline",
         "forget",

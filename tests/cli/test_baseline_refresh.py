@@ -92,7 +92,7 @@ def test_a_slow_creep_is_refused_by_name(histories: Histories, project: Project)
     ran = refresh(project, "--branch", "main", "--last", "20")
     text = refused(ran)
     assert "latency" in text
-    command = text.partition("accept it with: ")[2].partition(" -- ")[0]
+    command = text.partition("accept: ")[2].partition(" -- ")[0]
     assert "run-032.json" in command
     assert "dry run" not in text
     assert len(medians(project)) == 3
@@ -114,7 +114,7 @@ def test_a_creep_does_not_get_in_by_many_refreshes(histories: Histories, project
     assert stored(project).metrics["latency"].accepted_value in {10.0, None}
     # Somebody who accepts it on purpose begins anew.
     text = " ".join(refresh(project, "--last", "5").text.split())
-    words = shlex.split(text.partition("accept it with: ")[2].partition(" no git")[0])
+    words = shlex.split(text.partition("accept: ")[2].partition(" no git")[0])
     assert words[:3] == ["ttnn-perf", "baseline", "accept"]
     assert project.cli(*words[1:]).code == 0
     assert stored(project).metrics["latency"].accepted_value is None
@@ -170,7 +170,9 @@ def test_a_loss_of_accuracy_is_not_taken_with_it(histories: Histories, project: 
     accept(histories, project)
     for value in (0.9995, 0.98, 0.9995):
         with_pcc(value)
-    assert "pcc 0.98, baseline 0.9995" in refused(refresh(project, "--last", "3"))
+    assert "pcc 2.0 % lower, limit 0.2 % (0.98, baseline 0.9995)" in refused(
+        refresh(project, "--last", "3")
+    )
 
 
 @pytest.mark.parametrize(

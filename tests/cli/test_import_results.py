@@ -51,7 +51,7 @@ def test_a_result_is_accepted_and_judged(project: Project) -> None:
     assert same.code == 0, same.text
     assert "1 test gated; metrics: 4 WITHIN; 1 recorded only" in same.text
     assert slow.code == 1
-    assert f"REGRESSED {TEST}: {DECODE} 12.00 tok/s/user, baseline 17.15 tok/s/user" in slow.text
+    assert f"REGRESSED {TEST}: {DECODE} 30.0 % lower, limit" in slow.text
 
 
 def test_import_says_what_is_gated_and_why_not(project: Project) -> None:

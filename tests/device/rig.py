@@ -150,7 +150,7 @@ def said(ran: Ran) -> list[str]:
 
     Without how far a pass is, which only a slow machine comes to say.
     """
-    lines = re.findall(r"^ttnn-perf: .*", ran.text, flags=re.MULTILINE)
+    lines = re.findall(r"^(?:ttnn-perf: |confirm ).*", ran.text, flags=re.MULTILINE)
     return [line for line in lines if not line.endswith(" left")]
 
 

@@ -75,25 +75,23 @@ def test_a_slower_op_fails_its_test_by_name_and_a_faster_one_is_reported(
     assert said(ran)[1:] == [
         "ttnn-perf: device pass: profiling 2 tests",
         f"ttnn-perf: {DENSE}: device_kernel_time 18.5 % slower: to be measured again",
-        "ttnn-perf: confirm pass 1 of 1: measuring 1 test again in a fresh process",
-        f"ttnn-perf: {DENSE}: device_kernel_time 7.700 ms, baseline 6.500 ms: beyond its limit "
-        "again",
+        "confirm 1/1: 1 test again in a fresh process",
+        f"confirm 1/1, test 1/1: {DENSE}: device_kernel_time 7.700 ms, baseline 6.500 ms: "
+        "beyond its limit again",
     ]
-    against = "against 1 session; confirm passes:"
     assert failure_of(ran, "test_dense").splitlines() == [
-        "REGRESSED: device_kernel_time 7.700 ms, baseline 6.500 ms: 18.5 % slower, limit 2.9 % "
-        f"(3 samples {against} 7.700 ms; nothing to compare the machine with; sample noise "
-        "assumed; one run seen)",
-        "  by op: +18.5 % (+1.20 ms) = Matmul +1.20 ms (64 → 32 cores)",
-        "  accept it with: ttnn-perf baseline accept .ttnn_perf/runs/RUN-ID.json "
+        "REGRESSED: device_kernel_time 18.5 % slower, limit 2.9 % (7.700 ms, baseline 6.500 ms) "
+        "(provisional: 1 run)",
+        "  cause: +18.5 % (+1.20 ms) = Matmul +1.20 ms (64 → 32 cores)",
+        "  accept: ttnn-perf baseline accept .ttnn_perf/runs/RUN-ID.json "
         f'--reason "why" -- {DENSE}',
     ]
     gain = ran.text.partition(f"IMPROVED {SUM}: ")[2].splitlines()[:3]
     assert gain == [
-        "device_kernel_time 1.400 ms, baseline 2.000 ms: 30.0 % faster, limit 2.8 % (3 samples "
-        "against 1 session; sample noise assumed; one run seen)",
-        "  by op: -30.0 % (-600 us) = BinaryNg -600 us",
-        f"  keep it with: pytest {SUM} --ttnn-perf-update",
+        "device_kernel_time 30.0 % faster, limit 2.8 % (1.400 ms, baseline 2.000 ms) "
+        "(provisional: 1 run)",
+        "  cause: -30.0 % (-600 µs) = BinaryNg -600 µs",
+        f"  keep: pytest {SUM} --ttnn-perf-update",
     ]
     # Confirmed as it was measured: profiled, and no other way.
     assert rig.workers() == ["1-device", "2-wall", "3-confirm"]

@@ -168,5 +168,5 @@ def test_what_a_run_says_of_paths(project: Project) -> None:
         "--ttnn-perf-update=new", "--ttnn-perf-baselines", str(folder), "-p", "no:cacheprovider"
     )
     ours = ran.text[ran.text.index("=== ttnn-perf ===") :]
-    assert "wrote \\x1b[31mx\\n::error::y/" in ours
+    assert "commit \\x1b[31mx\\n::error::y/" in ours
     assert_inert(ours)

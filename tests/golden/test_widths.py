@@ -16,7 +16,7 @@ from tests.harness.terminal import Terminal
 if TYPE_CHECKING:
     from tests.harness.project import Project
 
-WIDTHS = (60, 120)
+WIDTHS = (60, 80, 120)
 FOLDER = "models/demos/wormhole/llama/tests"
 #: A regression that ops explain, a gain, a new test, a steady one, and a long id.
 MODELS = """
@@ -65,8 +65,8 @@ def fits(text: str, width: int) -> str:
 
 
 def ours(text: str) -> str:
-    """Return the summary: how pytest's own lines begin depends on its version."""
-    return text[text.index("=== ttnn-perf") :]
+    """Return failures and summary: how pytest's own lines begin depends on its version."""
+    return text[text.index("=== FAILURES") :]
 
 
 def test_run(models: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,6 +153,6 @@ def test_commands_themselves(desk: Desk) -> None:
     assert baseline is not None
     assert baseline.accepted.reason == "where we begin"
     assert accepted["exit_code"] == 0
-    assert status["answer"]["failed"][0]["why"].startswith("REGRESSED: latency 3.000 ms")
+    assert status["answer"]["failed"][0]["why"].startswith("REGRESSED: latency 50.0 % slower")
     assert status["answer"]["next"] == ["ttnn-perf explain test_a.py::test_x"]
     assert text_of(refused).startswith("ttnn-perf: nowhere.json: ")

@@ -43,5 +43,5 @@ def test_strict_limits_hold_whatever_a_test_asks_for(
     ran = project.pytest(*arguments)
 
     assert counts_of(ran) == "4 failed"
-    said = "below its limit 0.99" if arguments else "expected at least 0.99"
+    said = ", limit 0.99" if arguments else "expected at least 0.99"
     assert all(said in failure_of(ran, f"test_{n}") for n in range(4))

@@ -72,7 +72,7 @@ def test_a_gain_with_far_fewer_ops_takes_a_reason(project: Project) -> None:
     text, is_written = updated(4, "--ttnn-perf-update")
     assert not is_written
     assert "faster; ops changed: 9 → 4" in text
-    assert "accept it with: ttnn-perf baseline accept" in text
+    assert "accept: ttnn-perf baseline accept" in text
     assert updated(4, "--ttnn-perf-update=all", "--ttnn-perf-reason=fused")[1]
 
 

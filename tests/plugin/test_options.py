@@ -55,7 +55,9 @@ def test_the_checklist_is_asked_and_enforced_as_set(
 def test_the_option_wins_over_the_configuration(project: Project) -> None:
     write_found(project)
     configure(project, 'ignore = ["TTP701"]', 'checklist = "report"')
-    ran = project.pytest("--ttnn-perf", "--ttnn-perf-ignore=TTP1", "--ttnn-perf-checklist=enforce")
+    ran = project.pytest(
+        "--ttnn-perf", "--ttnn-perf-ignore=TTP1", "--ttnn-perf-checklist=enforce", "-v"
+    )
     assert failure_of(ran).splitlines()[:3] == [
         ERROR,
         "    fix: Use a batch that is a multiple of the number of devices that share it.",
@@ -145,7 +147,7 @@ def test_a_test_without_a_baseline(
     assert counts_of(ran) == ("1 passed" if passes else "1 failed")
     assert outcomes(project) == {"latency": "NO_BASELINE"}
     assert "metrics: 1 NO_BASELINE" in ran.text
-    assert ("has no baseline: the test is new" in ran.text) is said
+    assert ("new test, nothing to compare with" in ran.text) is said
 
 
 PLAIN = """
@@ -190,7 +192,7 @@ def test_the_artifacts_ignore_themselves_and_hold_one_record_a_run(project: Proj
     project.run("git", "init", "-q")
     for folder in (".ttnn_perf", "out/deep"):
         ran = project.pytest("--ttnn-perf", f"--ttnn-perf-artifacts={folder}")
-        assert f"run record: {folder}/runs/RUN-ID.json" in ran.text.splitlines()
+        assert f"record: {folder}/runs/RUN-ID.json" in ran.text.splitlines()
         assert (project.path / folder / ".gitignore").read_text() == "*\n"
         kept = [file for file in project.files() if file.startswith(f"{folder}/")]
         assert len(kept) == 2

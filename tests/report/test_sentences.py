@@ -7,25 +7,35 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.metric import Metric
+from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from pytest_ttnn_perf.core.observation import (
+    JudgedTest,
+    Observation,
     Outcome,
     Reason,
     Verdict,
 )
-from pytest_ttnn_perf.report.sentences import Rerun, remedy_of, sentence
+from pytest_ttnn_perf.report.sentences import (
+    Rerun,
+    label,
+    remedy_of,
+    sentence,
+    statistics,
+    worst_first,
+)
+from pytest_ttnn_perf.report.terminal import failure_text
 
 RERUN = "pytest t.py::t --ttnn-perf-update"
 UPDATES = Rerun().updates("t.py::t")
-NEW = f"record it with: {RERUN}=new"
-ACCEPT = f'accept it with: {RERUN}=all --ttnn-perf-reason "why"'
+NEW = f"record: {RERUN}=new"
+ACCEPT = f'accept: {RERUN}=all --ttnn-perf-reason "why"'
 
 
 @pytest.mark.parametrize(
     ("outcome", "reason", "text"),
     [
         (Outcome.WITHIN, None, None),
-        (Outcome.IMPROVED, None, f"keep it with: {RERUN}"),
+        (Outcome.IMPROVED, None, f"keep: {RERUN}"),
         (Outcome.REGRESSED, None, ACCEPT),
         (Outcome.NO_BASELINE, Reason.NEW_TEST, NEW),
         (Outcome.NOT_COMPARABLE, Reason.OTHER_KEY, NEW),
@@ -92,23 +102,74 @@ SLOWER = Verdict(
 
 
 @pytest.mark.parametrize(
-    ("change", "basis"),
+    ("change", "said"),
     [
-        ({}, ""),
-        ({"provisional": True, "runs": 2}, "; 2 runs seen"),
-        ({"confirmed": (11.0, 13.0), "machine": 0.0}, "; confirm passes: 11.00 ms, 13.00 ms"),
+        ({}, "t 20.0 % slower, limit 5.0 % (12.00 ms, baseline 10.00 ms)"),
         (
-            {"confirmed": (11.0,), "machine": 0.034},
-            "; confirm passes: 11.00 ms, not counting 3.4 % by which the machine was slower",
+            {"provisional": True, "runs": 1},
+            "t 20.0 % slower, limit 5.0 % (12.00 ms, baseline 10.00 ms) (provisional: 1 run)",
         ),
         (
-            {"confirmed": (11.0,)},
-            "; confirm passes: 11.00 ms; nothing to compare the machine with",
+            {"machine": 0.1, "observed": 13.2},
+            "t 32.0 % slower (20.0 % without the 10.0 % all tests share), limit 5.0 % "
+            "(13.20 ms, baseline 10.00 ms)",
+        ),
+        (
+            {"outcome": Outcome.TOO_NOISY, "limit": 0.49, "change": 0.0},
+            "t cannot notice less than 49.0 % (12.00 ms, baseline 10.00 ms)",
         ),
     ],
 )
-def test_a_sentence_says_what_it_rests_on(change: dict[str, Any], basis: str) -> None:
-    assert sentence(replace(SLOWER, **change)) == (
-        "t 12.00 ms, baseline 10.00 ms: 20.0 % slower, limit 5.0 % "
-        f"(5 samples against 4 sessions{basis})"
+def test_a_sentence_has_change_limit_and_values(change: dict[str, Any], said: str) -> None:
+    assert sentence(replace(SLOWER, **change)) == said
+
+
+@pytest.mark.parametrize(
+    ("change", "basis"),
+    [
+        ({}, ""),
+        ({"confirmed": (11.0, 13.0), "machine": 0.0}, "; confirm passes: 11.00 ms, 13.00 ms"),
+        ({"confirmed": (11.0,)}, "; confirm passes: 11.00 ms; no controls"),
+    ],
+)
+def test_statistics_say_what_a_verdict_rests_on(change: dict[str, Any], basis: str) -> None:
+    text = f"5 samples against 4 sessions of 4 runs{basis}"
+    assert statistics(replace(SLOWER, **change)) == text
+
+
+def test_an_absolute_limit_has_its_own_label() -> None:
+    accuracy = Metric("pcc", "", better=Better.HIGHER, kind=Kind.ACCURACY)
+    broken = Verdict(
+        accuracy, Outcome.REGRESSED, Reason.ABSOLUTE_LIMIT, "logits", 0.962171, bound=0.99
     )
+    assert (
+        f"{label(broken)}: {sentence(broken)}" == "BELOW_LIMIT: pcc 0.962171, limit 0.99 (logits)"
+    )
+    assert label(replace(broken, observed=2.0, bound=1.0)) == "ABOVE_LIMIT"
+
+
+def test_the_worst_comes_first() -> None:
+    twice = replace(SLOWER, metric=Metric("u", "ms"), change=0.4)
+    wrong = replace(SLOWER, metric=Metric("pcc", "", kind=Kind.ACCURACY))
+    new = Verdict(Metric("n", "ms"), Outcome.NO_BASELINE, Reason.NEW_METRIC, observed=1.0)
+    assert worst_first([new, SLOWER, twice, wrong]) == [wrong, twice, SLOWER, new]
+
+
+@pytest.mark.parametrize(
+    ("environment", "note"),
+    [
+        ({}, None),
+        ({"load_1m": 13.0, "cpu_count": 2}, "load 13 on 2 processors"),
+        ({"load_1m": 13.0, "cpu_count": 2, "runnable_threads": 0}, None),
+        ({"load_1m": 0.4, "cpu_count": 8}, None),
+    ],
+)
+def test_a_failure_on_a_busy_machine_says_so(environment: Any, note: str | None) -> None:
+    judged = JudgedTest(Observation("t.py::t", environment=environment), (SLOWER,))
+    text = failure_text(judged, [SLOWER], rerun=Rerun(base="3ab6072"))
+    assert text.splitlines() == [
+        "REGRESSED: t 20.0 % slower, limit 5.0 % (12.00 ms, baseline 10.00 ms)",
+        "  cause: unknown; compare: ttnn-perf ab 3ab6072 t.py::t",
+        *([f"  note: {note}"] if note else []),
+        '  accept: pytest t.py::t --ttnn-perf-update=all --ttnn-perf-reason "why"',
+    ]

@@ -77,7 +77,7 @@ def test_no_line_is_a_command_to_a_terminal_or_to_ci(
 ) -> None:
     """Wherever lines are broken, and whatever is left out before a cell."""
     cells = table_of(*table, fits=[Fit(least=4, middle=True, drop=0)] * len(table[0]))
-    blocks: list[Block] = [text, f"  accept it with: pytest {text}", Line(text), cells]
+    blocks: list[Block] = [text, f"  accept: pytest {text}", Line(text), cells]
     for line in printed(blocks, Style(width, wrap=True)):
         assert line.isprintable()
         assert not line.lstrip().startswith("::")
@@ -90,7 +90,7 @@ def test_a_command_can_be_copied_from_a_narrow_terminal(test: str, width: int) -
     """As a shell joins them, the lines are the command; no word of it is broken."""
     test = inert("".join(test.split()))  # what cannot be seen is spelt before
     command = ["pytest", test, "--ttnn-perf-update=all", "--ttnn-perf-reason", "more layers"]
-    lines = list(fitted(f"  accept it with: {shlex.join(command)}", width))
-    text = "\n".join(lines).replace("\\\n", "").partition(" with:")[2]
+    lines = list(fitted(f"  accept: {shlex.join(command)}", width))
+    text = "\n".join(lines).replace("\\\n", "").partition(" accept:")[2]
     assert shlex.split(text) == command
     assert all(shlex.quote(test) in line for line in lines if columns_of(line) > width)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -46,7 +46,7 @@ def rows(lines: list[str]) -> list[list[str]]:
         ),
         (
             [verdict(Outcome.REGRESSED), verdict(Outcome.REGRESSED, PCC), EXPLAINS],
-            [["wall_time", "REGRESSED"], ["pcc, 1 more", "REGRESSED"]],
+            [["pcc", "REGRESSED"], ["wall_time, 1 more", "REGRESSED"]],
         ),
     ],
     ids=["steady", "explained", "two regressions"],
@@ -64,11 +64,11 @@ def test_verbosity_lists_all_or_failures_alone() -> None:
     bad = judged("m.py::test_bad", verdict(Outcome.REGRESSED))
     more = summary(steady, bad, verbosity=1, failed=frozenset({"m.py::test_bad"}))
     assert rows(more) == [
+        ["wall_time", "REGRESSED"],
         ["wall_time", "WITHIN"],
         ["pcc", "WITHIN"],
         ["extra", "recorded only"],
         ["p99", "not measured"],
-        ["wall_time", "REGRESSED"],
     ]
     bad_alone = frozenset({"m.py::test_bad"})
     less = summary(steady, bad, verbosity=-1, failed=bad_alone, told=bad_alone)
@@ -106,9 +106,32 @@ def test_what_the_machine_does_is_told_once_whatever_its_numbers() -> None:
         judged(f"m.py::{name}", findings=(finding("TTP006", reason=f"load {name}"),))
         for name in ("1.5", "2.5")
     ]
-    told = [line.text for line in findings_lines(tests) if "TTP006" in line.text]
-    assert told[0] == "2 tests: TTP006 layout-conversions (warning): load 1.5"
-    assert len([text for text in told if "load" in text]) == 1
+    short, full = (
+        [*printed(findings_lines(tests, verbose=verbose), Style(80))] for verbose in (False, True)
+    )
+    assert short[:2] == [
+        "checklist: 1 finding in 2 tests (-v: where, how to fix)",
+        "  TTP006 layout-conversions    2 tests: load 1.5",
+    ]
+    assert "2 tests: TTP006 layout-conversions (warning): load 1.5" in full
+    assert len([text for text in full if "load" in text]) == 1
+
+
+def test_many_models_take_a_line_for_each_rule() -> None:
+    saving: dict[str, Any] = {"saving_ns": 146e3, "adds_ns": 146e3, "step_ns": 482e3}
+    tests = [
+        judged(
+            f"m.py::test_{n}", findings=(finding(reason=f"{n} ops", **saving), finding("TTP311"))
+        )
+        for n in range(20)
+    ]
+    lines = [*printed(findings_lines(tests), Style(80))]
+    assert lines == [
+        "checklist: 2 findings in 20 tests (-v: where, how to fix)",
+        "  TTP203 layout-conversions  saves 146.0 of 482.0 µs  20 tests: 0 ops",
+        "  TTP311 layout-conversions                           20 tests: 12 % of the tim…",
+        "",
+    ]
 
 
 def test_progress_is_listed_where_a_step_is_open() -> None:
@@ -120,9 +143,14 @@ def test_progress_is_listed_where_a_step_is_open() -> None:
 
     finished, going = ("m.py::a", progress(State.DONE)), ("m.py::b", progress(State.OPEN))
     assert list(progress_lines([finished])) == []
-    lines = list(printed(progress_lines([finished, going]), Style(60)))
-    assert not any("m.py::a" in line for line in lines)
-    assert max(map(len, lines)) <= 60
-    assert "m.py::b: first: TTP101 weights-not-bfloat8" in lines
+    for width in (40, 60, 80, 200):
+        lines = list(printed(progress_lines([finished, going]), Style(width)))
+        assert not any("m.py::a" in line for line in lines)
+        assert max(map(len, lines)) <= width
+        names = " ".join(" ".join(lines).split())
+        assert (
+            "OPEN: 1 formats, 2 layouts, 3 memory, 4 trace, 5 queues, 6 convs, 7 devices" in names
+        )
+        assert "TTP101 weights-not-bfloat8" in names
     everything = list(printed(progress_lines([finished, going], verbose=True), Style()))
-    assert any(line.startswith("m.py::a  done") for line in everything)
+    assert any(line.startswith("m.py::a  9 of 9") for line in everything)

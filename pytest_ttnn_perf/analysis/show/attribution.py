@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 #: Display units, longest first, with their nanoseconds.
-_UNITS: Final = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
+_UNITS: Final = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 
 
 class Sum(NamedTuple):
@@ -50,7 +50,7 @@ def shown_sum(terms_ns: Sequence[float], *, digits: int = 3) -> Sum:
     """Round a sum so that its terms still add up.
 
     >>> shown_sum([61_440.0, 18_430.0, 12_430.0])
-    Sum(total='+92.3 us', terms=('+61.5 us', '+18.4 us', '+12.4 us'))
+    Sum(total='+92.3 µs', terms=('+61.5 µs', '+18.4 µs', '+12.4 µs'))
     """
     total = math.fsum(terms_ns)
     largest = max([abs(total), *map(abs, terms_ns)])

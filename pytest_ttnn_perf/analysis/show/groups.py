@@ -377,10 +377,10 @@ def _places(subject: Subject) -> Iterator[Part]:
 
 #: Names of gaps up to so many nanoseconds.
 _LENGTHS: Final = {
-    "below 1 us": 1e3,
-    "1 to 10 us": 1e4,
-    "10 to 100 us": 1e5,
-    "100 us to 1 ms": 1e6,
+    "below 1 µs": 1e3,
+    "1 to 10 µs": 1e4,
+    "10 to 100 µs": 1e5,
+    "100 µs to 1 ms": 1e6,
     "1 ms and more": float("inf"),
 }
 

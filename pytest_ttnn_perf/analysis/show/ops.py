@@ -37,20 +37,20 @@ class _Column(NamedTuple):
 
 #: Left of the name of the op, and right of it: those that are given up first stand last here.
 _ID: Final = _Column("id", lambda row: f"#{row.number}")
-_ALWAYS: Final = (_Column("time us", lambda row: _us(row.kernel_ns)),)
+_ALWAYS: Final = (_Column("time µs", lambda row: _us(row.kernel_ns)),)
 _BY_WORTH: Final = (
     _Column("bound", lambda row: "stale" if row.stale else row.bound or "-"),
     _Column("cores", lambda row: _whole(row.cores)),
     _Column("DRAM %", lambda row: _percent(row.dram_fraction)),
     _Column("FLOPs %", lambda row: _percent(row.compute_fraction)),
-    _Column("gap us", lambda row: "-" if row.gap_ns is None else _us(max(row.gap_ns, 0.0))),
+    _Column("gap µs", lambda row: "-" if row.gap_ns is None else _us(max(row.gap_ns, 0.0))),
     _Column("GB/s", lambda row: _whole(row.dram_gb_s)),
     _Column("TFLOPs", lambda row: "-" if row.tflops is None else f"{row.tflops:.1f}"),
     _Column("fidelity", lambda row: inert(row.fidelity or "-")),
 )
 #: The order in which they are shown.
 _SHOWN: Final = (
-    "time us", "gap us", "cores", "GB/s", "DRAM %", "TFLOPs", "FLOPs %", "bound", "fidelity",
+    "time µs", "gap µs", "cores", "GB/s", "DRAM %", "TFLOPs", "FLOPs %", "bound", "fidelity",
 )  # fmt: skip
 #: A name is cut rather than to be narrower; columns are given up for it first.
 _NARROWEST: Final = 30
@@ -218,11 +218,11 @@ def _paint(heading: str, row: OpRow, whole_ns: float) -> str | None:
     hot = row.kernel_ns >= _HOT * whole_ns
     if heading == "bound" and row.bound:
         return (YELLOW if hot else None) if row.bound == "slow" else GREEN
-    if heading == "time us":
+    if heading == "time µs":
         return BOLD if hot else None
     if heading == "cores" and row.cores is not None:
         return RED if hot and row.cores < _FEW_CORES else None
-    if heading == "gap us" and row.gap_ns is not None:
+    if heading == "gap µs" and row.gap_ns is not None:
         return RED if row.gap_ns >= _HOT * whole_ns else None
     return None
 

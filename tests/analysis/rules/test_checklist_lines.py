@@ -9,10 +9,19 @@ from pytest_ttnn_perf.analysis.ops.regions import Basis, StepTime
 from pytest_ttnn_perf.analysis.show.checklist import Checklist, checklist_listing
 from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Severity
 from pytest_ttnn_perf.core.metric import Metric
-from pytest_ttnn_perf.core.observation import Outcome, Reason, Shift, Verdict
+from pytest_ttnn_perf.core.observation import (
+    JudgedTest,
+    Observation,
+    Outcome,
+    Reason,
+    Shift,
+    Verdict,
+)
+from pytest_ttnn_perf.report.sentences import Rerun
 from pytest_ttnn_perf.report.tables import Style, printed
 from pytest_ttnn_perf.report.terminal import (
     confirm_line,
+    shift_advice,
     shift_line,
 )
 
@@ -60,27 +69,35 @@ SUSPECT = Verdict(
     [
         (Outcome.REGRESSED, "beyond its limit again"),
         (Outcome.WITHIN, "within its limit now"),
-        (Outcome.SHIFTED, "only as slow as the machine"),
+        (Outcome.SHIFTED, "as much slower as all tests"),
     ],
 )
 def test_confirm_line_shows_the_newest_value_beside_the_baseline(
     outcome: Outcome, said: str
 ) -> None:
     verdict = replace(SUSPECT, outcome=outcome, confirmed=(11.0, 0.25))
-    assert confirm_line("t.py::t", verdict) == (
-        f"ttnn-perf: t.py::t: latency 0.2500 ms, baseline 10.00 ms: {said}"
+    assert confirm_line("t.py::t", verdict, place="test 3/16") == (
+        f"test 3/16: t.py::t: latency 0.2500 ms, baseline 10.00 ms: {said}"
     )
 
 
 def test_confirm_line_of_what_could_not_be_measured_again() -> None:
-    said = "ttnn-perf: t.py::t: latency could not be confirmed"
-    assert confirm_line("t.py::t", Verdict(TIME, Outcome.NO_DATA, Reason.NOT_CONFIRMED)) == said
-    assert confirm_line("t.py::t", replace(SUSPECT, confirmed=())) == said
+    unknown = Verdict(TIME, Outcome.NO_DATA, Reason.NOT_CONFIRMED)
+    for verdict in (unknown, replace(SUSPECT, confirmed=())):
+        assert confirm_line("t.py::t", verdict, place="test 1/2") == (
+            "test 1/2: t.py::t: latency could not be confirmed"
+        )
 
 
-def test_shift_says_how_much_of_how_many_and_what_differs() -> None:
-    shift = Shift(0.123, 4, 6, ("governor powersave, at the baselines performance", "load 9 on 8"))
-    assert shift_line(shift) == (
-        "environment shifted: 12.3 % slower as a whole (4 of 6 tests moved the same way); "
-        "governor powersave, at the baselines performance; load 9 on 8"
-    )
+def test_shift_names_no_cause_but_the_tests_and_what_differs() -> None:
+    slower = JudgedTest(Observation("t.py::t"), (replace(SUSPECT, outcome=Outcome.SHIFTED),))
+    shift = Shift(0.26, 6, 6, ("governor performance → powersave", "load 9 on 8"))
+    assert shift_line(shift) == "all 6 tests 26.0 % slower: the machine, or a change they share"
+    assert shift_line(Shift(-0.123, 4, 6)).startswith("4 of 6 tests 12.3 % faster: ")
+    assert [*shift_advice(shift, [slower], Rerun(base="3ab6072"), failed=False)] == [
+        ("differs from baselines: governor performance → powersave; load 9 on 8", None),
+        ("tests: t.py::t", None),
+        ("the run fails (exit code 6), no single test does", None),
+        ("compare in turns", "ttnn-perf ab 3ab6072 t.py::t"),
+        ("accept, if it should stay", 'pytest --ttnn-perf-update=all --ttnn-perf-reason "why"'),
+    ]

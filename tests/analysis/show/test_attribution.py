@@ -46,8 +46,8 @@ def of(
 
 def test_the_sentence_of_a_verdict() -> None:
     assert attribution_sentence(of(CONV, RESHARD, unexplained=12_000.0)) == (
-        "+4.1 % (+91.0 us) = Conv2d 1x512x1024x3 +61.0 us (64 → 32 cores), 3 new Reshard +18.0 us;"
-        " 41 other ops, each within its noise +12.0 us"
+        "+4.1 % (+91.0 µs) = Conv2d 1x512x1024x3 +61.0 µs (64 → 32 cores), 3 new Reshard +18.0 µs;"
+        " 41 other ops, each within its noise +12.0 µs"
     )
 
 
@@ -56,20 +56,20 @@ def test_the_sentence_of_a_verdict() -> None:
     [
         (
             Part(FASTER, "Matmul", "", 24, -61_000.0, (Cause("fidelity", "HiFi4", "HiFi2"),)),
-            "24 x Matmul -61.0 us (HiFi4 → HiFi2)",
+            "24 x Matmul -61.0 µs (HiFi4 → HiFi2)",
         ),
-        (Part(SLOWER, "Matmul", "", 24, 61_000.0, moved=2), "24 x Matmul, 2 moved +61.0 us"),
+        (Part(SLOWER, "Matmul", "", 24, 61_000.0, moved=2), "24 x Matmul, 2 moved +61.0 µs"),
         (
             Part(ADDED, "Copy", "", 2, 61_000.0, (Cause("count", "1", "3"),)),
-            "2 more Copy +61.0 us",
+            "2 more Copy +61.0 µs",
         ),
         (
             Part(REMOVED, "Copy", "", 3, -61_000.0, (Cause("count", "3", "0"),)),
-            "3 Copy gone -61.0 us",
+            "3 Copy gone -61.0 µs",
         ),
         (
             Part(REMOVED, "Copy", "", 2, -61_000.0, (Cause("count", "3", "1"),)),
-            "2 fewer Copy -61.0 us",
+            "2 fewer Copy -61.0 µs",
         ),
     ],
 )
@@ -80,7 +80,7 @@ def test_each_part_in_its_words(part: Part, told: str) -> None:
 def test_small_parts_are_summed_up() -> None:
     parts = [Part(SLOWER, f"Op{size}", "", 1, 1_000.0 * size) for size in range(9, 0, -1)]
     told = attribution_sentence(of(*parts)).partition(" = ")[2]
-    assert told == "Op9 +9.0 us, Op8 +8.0 us, Op7 +7.0 us, Op6 +6.0 us, 5 smaller ones +15.0 us"
+    assert told == "Op9 +9.0 µs, Op8 +8.0 µs, Op7 +7.0 µs, Op6 +6.0 µs, 5 smaller ones +15.0 µs"
     # One more is named before one is summed up.
     assert "smaller" not in attribution_sentence(of(*parts[:5]))
 
@@ -88,7 +88,7 @@ def test_small_parts_are_summed_up() -> None:
 @pytest.mark.parametrize(
     ("terms", "total", "shown"),
     [
-        ([400.4, 400.4, 400.4], "+1.20 us", ("+0.40 us",) * 3),
+        ([400.4, 400.4, 400.4], "+1.20 µs", ("+0.40 µs",) * 3),
         ([1_000_000.0, -999_999.0], "0 ms", ("+1.00 ms", "-1.00 ms")),
         ([0.0], "0 ns", ("0 ns",)),
         ([], "0 ns", ()),

@@ -28,7 +28,7 @@ def test_a_chart_is_short_and_narrow_and_json_has_all() -> None:
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
-        (1_500.0, "ns", "1.500 us"),
+        (1_500.0, "ns", "1.500 µs"),
         (0.05, "of a step", "5.0 % of a step"),
         (65_411_234, "elements", "65,411,234 elements"),
         (0.3333333, "GB/s", "0.3333 GB/s"),
