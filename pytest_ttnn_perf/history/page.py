@@ -33,7 +33,7 @@ from pytest_ttnn_perf.core.ops import CALLS, OpGroups
 from pytest_ttnn_perf.core.text import counted, visible
 from pytest_ttnn_perf.gate.judge import NO_METRIC, settled_value
 from pytest_ttnn_perf.gate.judging import change_by_op, changed_times_ns, differences_of
-from pytest_ttnn_perf.history.page_html import TONES, page_html
+from pytest_ttnn_perf.history.page_html import TONES, in_words, page_html
 from pytest_ttnn_perf.history.runs import (
     RunHistory,
     RunSelection,
@@ -58,7 +58,6 @@ from pytest_ttnn_perf.report.tables import display_unit, format_ns, format_value
 from pytest_ttnn_perf.report.terminal import (
     by_remedy,
     health_lines,
-    outcome_counts,
     shift_line,
     worth_saying,
 )
@@ -146,6 +145,8 @@ def page_of(source: PageSource) -> Part:
     subject, details = _subject(source)
     headline = _headline(source, tests)
     within = f" ({details})" if details else ""
+    gated = (each for test in tests for each in test["metrics"] if each["gated"])
+    counts = Counter(metric["outcome"] for metric in gated)
     found = {finding["code"] for test in tests for finding in test["findings"]}
     return {
         "title": visible(f"{subject}: {headline}{within}"),
@@ -153,16 +154,12 @@ def page_of(source: PageSource) -> Part:
         "headline": visible(headline),
         "tone": "bad" if report.is_bad else "plain" if source.of_captures else "good",
         "facts": [*_facts(report)],
-        "counts": [*outcome_counts(report.tests)],
+        "counts": [(counts[word], in_words(word), TONES[word]) for word in TONES if counts[word]],
         "runs": earlier.runs,
         "tests": tests,
         "rules": {rule.code: rule.page for rule in all_rules() if rule.code in found},
         "differences": [
-            {
-                "name": name,
-                "before": str(before),
-                "now": "" if now is None else str(now),
-            }
+            (name, str(before), "" if now is None else str(now))
             for name, before, now in differences
         ],
         "trends": earlier.trends,
@@ -296,10 +293,17 @@ def _test(report: CiReport, judged: JudgedTest, earlier: EarlierRuns) -> Part:
     }
 
 
+def _word(verdict: Verdict, judged: JudgedTest) -> str:
+    """Return the word for a verdict, once its baseline may be written."""
+    word = outcome_word(verdict, judged)
+    stored = word == Outcome.NO_BASELINE.value and verdict.metric.name in judged.written
+    return _RECORDED if stored else word
+
+
 def _outcome(report: CiReport, judged: JudgedTest) -> str:
     if judged.observation.problems:
         return _MISTAKE
-    words = [outcome_word(verdict, judged) for verdict in judged.verdicts]
+    words = [_word(verdict, judged) for verdict in judged.verdicts]
     if report.failed(judged) and report.enforced and any(f.fails for f in judged.findings):
         words.append(_FINDING)
     # It is a result of a point of a sweep, and no failure.
@@ -315,7 +319,7 @@ def _summary(judged: JudgedTest, outcome: str) -> Iterator[str]:
     elif outcome == _FINDING:
         yield from (title(finding) for finding in judged.findings if finding.fails)
     else:
-        decided = [v for v in judged.verdicts if outcome_word(v, judged) == outcome]
+        decided = [v for v in judged.verdicts if _word(v, judged) == outcome]
         if decided:
             yield sentence(max(decided, key=lambda verdict: abs(verdict.change or 0.0)))
         elif observation.out_of_memory:
@@ -367,7 +371,7 @@ def _metric(
         "unit": unit,
         "scale": scale,
         "better": metric.better.value,
-        "outcome": outcome_word(verdict, judged) if verdict else "",
+        "outcome": _word(verdict, judged) if verdict else "",
         "sentence": text,
         "value": value,
         "baseline": centre,

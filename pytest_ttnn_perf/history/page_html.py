@@ -24,6 +24,8 @@ Part = dict[str, Any]
 TONES: Final = {
     "ERROR": "bad",
     Outcome.REGRESSED.value: "bad",
+    "BELOW_LIMIT": "bad",
+    "ABOVE_LIMIT": "bad",
     Outcome.NO_DATA.value: "unsure",
     Outcome.TOO_NOISY.value: "unsure",
     Outcome.SHIFTED.value: "unsure",
@@ -63,10 +65,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
     return [*map(_plain, value)] if isinstance(value, (list, tuple)) else value
-
-
-def tone(outcome: str) -> str:
-    return TONES.get(outcome, "none")
 
 
 def in_words(outcome: str) -> str:
@@ -114,8 +112,6 @@ def page_html(page: Part) -> str:
     script = f'(() => {{\n"use strict";\n{script}}})();\n'
     return environment.get_template("page.html.jinja").render(
         page=page,
-        tone=tone,
-        in_words=in_words,
         data=Markup(page_json(page)),
         style=Markup(style),
         script=Markup(script),

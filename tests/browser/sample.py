@@ -39,11 +39,11 @@ def small() -> Part:
         "headline": "2 of 12 tests failed",
         "tone": "bad",
         "facts": [("Commit", "4f0c9d2a71 on main"), ("Hardware", "n300, 2 chips, firmware 18.4")],
-        "counts": [(word, words.count(word)) for word in dict.fromkeys(words)],
+        "counts": [(words.count(word), word, "none") for word in dict.fromkeys(words)],
         "runs": _runs(40),
         "tests": tests,
         "rules": {"TTP311": "Matmuls read slowly.\n\n## What to do\nStore them `SHARDED`."},
-        "differences": [{"name": "firmware", "before": "18.2", "now": "18.4"}],
+        "differences": [("firmware", "18.2", "18.4")],
         "trends": [trend],
         "notes": ["3 runs of pull requests are left out of histories."],
     }  # fmt: skip

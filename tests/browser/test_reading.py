@@ -44,6 +44,7 @@ def test_failures_come_first_and_filters_search_and_sort_choose_tests(reader: Re
     assert len(ids(page)) == 12
     page.locator("[data-outcome=IMPROVED]").click()
     wait_until(page, "location.hash === '#outcome=IMPROVED'")
+    wait_until(page, "document.querySelectorAll('tr[data-place]').length === 1")
     assert ids(page) == [IMPROVED]
     page.go_back()
     page.get_by_label("Search tests").fill("VIT steady n150")
@@ -55,10 +56,16 @@ def test_failures_come_first_and_filters_search_and_sort_choose_tests(reader: Re
     wait_until(page, "document.querySelectorAll('tr[data-place]').length === 12")
     page.locator("[data-sort=change]").click()
     wait_until(page, "location.hash === '#sort=change'")
+    wait_until(
+        page, "document.querySelector('th:has([data-sort=change])').ariaSort === 'ascending'"
+    )
     down = ids(page)
     assert down[0] == REGRESSED
     page.locator("[data-sort=change]").click()
     wait_until(page, "location.hash === '#sort=-change'")
+    wait_until(
+        page, "document.querySelector('th:has([data-sort=change])').ariaSort === 'descending'"
+    )
     assert ids(page) == down[::-1]
 
 

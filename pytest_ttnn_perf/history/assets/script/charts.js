@@ -234,7 +234,8 @@ function explorer(plot) {
 // A metric, run after run: where it was against today's baseline and limit, and when it changed.
 
 function historyChart(metric) {
-  const points = pointsOf(metric.history);
+  const { runs, values, outcomes, marks } = metric.history;
+  const points = values.map((value, place) => ({ value, run: page.runs[runs[place]], outcome: outcomes[place], mark: marks[place] }));
   if (points.length < 2) return null;
   const last = points.at(-1);
   const { figure } = chart({
@@ -428,7 +429,7 @@ function paintSamples(metric, strips, width) {
     ];
   });
   const ticks = roundNumbers(low, high, Math.max(2, width / 90));
-  return { height: box.bottom + 36, shapes: [axisBottom(box, x, ticks, withUnit(metric.name, metric.unit ? `(${metric.unit})` : "")), rows], points };
+  return { height: box.bottom + 36, shapes: [axisBottom(box, x, ticks, withUnit(metric.name, metric.unit ? `(${metric.unit})` : ""), tickLabels(ticks), false), rows], points };
 }
 
 // How a number became another: what was before, each part of the change, what is now.

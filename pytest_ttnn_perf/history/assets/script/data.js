@@ -5,10 +5,6 @@ const toneOf = (outcome) => tones[outcome] ?? "none";
 const toneOfTest = (test) => (test.failed ? "bad" : toneOf(test.outcome));
 const mainMetric = (test) => (test.main === null ? null : test.metrics[test.main]);
 
-// A history, run after run.
-const pointsOf = ({ runs, values, outcomes, marks }) =>
-  values.map((value, place) => ({ value, run: page.runs[runs[place]], outcome: outcomes[place], mark: marks[place] }));
-
 const byId = new Map(page.tests.map((test) => [test.id, test]));
 
 // Numbers and names as people read them.

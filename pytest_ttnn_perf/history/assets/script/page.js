@@ -1,4 +1,4 @@
-// What the checklist says of a test: first whether to trust it, then what saves most.
+// What the checklist says of a test: first whether to trust it and its output, then what saves most.
 
 function findingsSections(test) {
   const of = (state) => test.findings.filter((finding) => finding.state === state);
@@ -15,7 +15,7 @@ function findingsSections(test) {
   ];
 }
 
-const isDoubt = (finding) => finding.code.startsWith("TTP0");
+const isDoubt = (finding) => /^TTP[09]/.test(finding.code);
 
 function findingItem(finding) {
   const code = make("code", { class: finding.fails ? "bad" : "" }, finding.code);
@@ -78,11 +78,11 @@ const keyOf = (test) => (new Set(page.tests.map((each) => each.key)).size > 1 ? 
 const COLUMNS = [
   ["Verdict", (test) => badge(test.outcome, toneOfTest(test)), "outcome", (test) => test.worst],
   ["Test", (test) => make("a", { class: "id", href: addressOf({ test: test.id }), title: test.id }, make("bdi", null, idParts(test.id)[byFile() ? 1 : 2])), "test", (test) => test.id],
-  ["Hardware", keyOf, "key"],
-  ["Metric", (test) => mainMetric(test)?.name ?? null, "metric"],
+  ["Hardware", keyOf, "key quiet"],
+  ["Metric", (test) => mainMetric(test)?.name ?? null, "metric quiet"],
   ...METRIC_COLUMNS.map(([text, cell, kind]) => [text, (test) => cell(mainMetric(test)), kind,
     text === "Change" ? (test) => -Math.abs(mainMetric(test)?.change ?? 0) : null]),
-  ["Possible saving", (test) => (largestSaving(test) ? duration(largestSaving(test)) : null), "saving number", (test) => -largestSaving(test)],
+  ["Possible saving", (test) => (largestSaving(test) ? duration(largestSaving(test)) : null), "saving number quiet", (test) => -largestSaving(test)],
 ].map(([text, cell, kind, sort]) => ({ text, cell, kind, sort, name: text.split(" ").at(-1).toLowerCase() }));
 
 const searchText = (test) => [test.id, test.key, test.outcome, test.summary, ...test.setting.flat()].join("\n").toLowerCase();
@@ -177,7 +177,7 @@ function testView(test) {
     test.waterfalls.length ? section("Change by op", make("div", { class: "even panel" }, test.waterfalls.map(waterfallChart))) : null,
     findingsSections(test),
     test.regions.map(regionSection),
-    test.regions.length ? null : make("p", { class: "quiet" }, "No ops recorded here. They need a Tracy build of ttnn, or ", make("code", null, "attach"), "."),
+    test.regions.length ? null : section("Time by op", make("p", { class: "quiet" }, "No ops recorded here. They need a Tracy build of ttnn, or ", make("code", null, "attach"), ".")),
     timelinesSection(test),
     ungatedSection(test));
 }
@@ -289,9 +289,9 @@ function trendsSection() {
 function differencesSection() {
   if (!page.differences.length) return null;
   return section("Environment: different from the baselines", make("div", { class: "panel" }, listing([
-    ["What", (difference) => difference.name],
-    ["Baseline", (difference) => difference.before],
-    ["Now", (difference) => difference.now],
+    ["What", ([name]) => name],
+    ["Baseline", ([, before]) => before],
+    ["Now", ([, , now]) => now],
   ], page.differences)));
 }
 
