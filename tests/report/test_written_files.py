@@ -52,7 +52,7 @@ def test_each_file_is_written_where_its_option_says(
     assert (gated.code, gated.text.partition("\n")[0]) == (1, headline.strip())
     assert f'ttnn-perf baseline accept out/run.json --reason "why" -- {MODEL}\n' in gated.text
 
-    assert "1 of 1 test failed" in (out / "page.html").read_text(encoding="utf-8")
+    assert "1 of 1 test regressed" in (out / "page.html").read_text(encoding="utf-8")
     assert [line for line in ran.text.splitlines() if "page.html" in line] == [
         "page: out/page.html"
     ]
