@@ -50,7 +50,7 @@ from pytest_ttnn_perf.report.findings import (
 )
 from pytest_ttnn_perf.report.sentences import (
     accept_line,
-    outcome_word,
+    label,
     recorded_only,
     sentence,
 )
@@ -293,17 +293,10 @@ def _test(report: CiReport, judged: JudgedTest, earlier: EarlierRuns) -> Part:
     }
 
 
-def _word(verdict: Verdict, judged: JudgedTest) -> str:
-    """Return the word for a verdict, once its baseline may be written."""
-    word = outcome_word(verdict, judged)
-    stored = word == Outcome.NO_BASELINE.value and verdict.metric.name in judged.written
-    return _RECORDED if stored else word
-
-
 def _outcome(report: CiReport, judged: JudgedTest) -> str:
     if judged.observation.problems:
         return _MISTAKE
-    words = [_word(verdict, judged) for verdict in judged.verdicts]
+    words = [label(verdict, judged) for verdict in judged.verdicts]
     if report.failed(judged) and report.enforced and any(f.fails for f in judged.findings):
         words.append(_FINDING)
     # It is a result of a point of a sweep, and no failure.
@@ -319,7 +312,7 @@ def _summary(judged: JudgedTest, outcome: str) -> Iterator[str]:
     elif outcome == _FINDING:
         yield from (title(finding) for finding in judged.findings if finding.fails)
     else:
-        decided = [v for v in judged.verdicts if _word(v, judged) == outcome]
+        decided = [v for v in judged.verdicts if label(v, judged) == outcome]
         if decided:
             yield sentence(max(decided, key=lambda verdict: abs(verdict.change or 0.0)))
         elif observation.out_of_memory:
@@ -357,7 +350,6 @@ def _metric(
         value = settled_value(observed)
     centre = verdict.centre if verdict else None
     unit, scale = display_unit(metric, value if centre is None else centre)
-    unit = "µs" if unit == "us" else unit
     setting = tuple(sorted(observation.setting.items(), key=lambda item: item[0]))
     if verdict is not None:
         text = sentence(verdict)
@@ -371,7 +363,7 @@ def _metric(
         "unit": unit,
         "scale": scale,
         "better": metric.better.value,
-        "outcome": _word(verdict, judged) if verdict else "",
+        "outcome": label(verdict, judged) if verdict else "",
         "sentence": text,
         "value": value,
         "baseline": centre,
@@ -441,8 +433,8 @@ def _saving(finding: Finding) -> str:
         return ""
     # What is saved of a wall time may be more than a step, which is a part of that.
     if not step_ns or saving_ns > step_ns:
-        return format_ns(saving_ns).replace("us", "µs")
-    whole, unit = format_ns(step_ns).replace("us", "µs").split()
+        return format_ns(saving_ns)
+    whole, unit = format_ns(step_ns).split()
     factor = float(whole) / step_ns
     places = len(whole.partition(".")[2])
     return f"{saving_ns * factor:.{places}f} of {whole} {unit}"

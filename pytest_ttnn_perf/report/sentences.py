@@ -197,12 +197,6 @@ ACCEPTED: Final = "ACCEPTED"
 PRINTED: Final = (ACCEPTED, "RECORDED", "BELOW_LIMIT", "ABOVE_LIMIT")
 
 
-def outcome_word(verdict: Verdict, judged: JudgedTest) -> str:
-    fails = verdict.outcome in {Outcome.REGRESSED, Outcome.NOT_COMPARABLE}
-    accepted = fails and verdict.metric.name in judged.written
-    return ACCEPTED if accepted else verdict.outcome.value
-
-
 def label(verdict: Verdict, judged: JudgedTest | None = None) -> str:
     """Return the printed word; ``judged`` knows what was written."""
     if judged is not None and verdict.metric.name in judged.written:
