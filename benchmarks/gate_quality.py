@@ -1,6 +1,6 @@
 """How often the gate is wrong: unchanged tests that fail, and slowed ones that pass.
 
-    python benchmarks/gate_quality.py [--tests 100] [--nights 30] [--seeds N ...] [--out PAGE.md]
+    python benchmarks/gate_quality.py [--tests 60] [--nights 24] [--seeds N ...] [--out PAGE.md]
 
 The package itself judges every run, measures again and updates its baselines; only the times are
 drawn. Prints a line for each kind of runner, then the report; ``--out`` also writes it.
@@ -473,8 +473,8 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="How often the gate is wrong: a simulation")
-    parser.add_argument("--tests", type=int, default=100, help="of a suite")
-    parser.add_argument("--nights", type=int, default=30, help="per suite")
+    parser.add_argument("--tests", type=int, default=60, help="of a suite")
+    parser.add_argument("--nights", type=int, default=24, help="per suite")
     parser.add_argument("--seeds", type=int, nargs="+", default=[11, 12], help="one suite each")
     parser.add_argument("--out", type=Path, help="the page to write")
     options = parser.parse_args()
