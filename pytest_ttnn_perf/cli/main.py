@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf import __version__
 from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
-from pytest_ttnn_perf.core.text import inert_lines
+from pytest_ttnn_perf.core.text import did_you_mean, inert_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,6 +110,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     elif arguments[0] != "baseline":  # a command that takes a test in that place
         arguments = [asked, *arguments[2:]]
     parser = command_parser(asked)
+    known = dict.fromkeys(name.partition(" ")[0] for name in _COMMANDS)
+    if asked and not asked.startswith("-") and asked not in {*known, *_COMMANDS}:
+        meant = did_you_mean(asked, known) or "; ttnn-perf --help lists all"
+        parser.error(f"no command {asked!r}{meant}")
     ids: list[str] = []
     if tuple(arguments[:2]) in _TAKE_IDS and "--" in arguments:
         end = list(arguments).index("--")
@@ -164,35 +168,35 @@ _TAKE_IDS: Final = {("baseline", action) for action in ("accept", "refresh", "fo
 _COMMANDS: Final = {
     "gate": ("records", "gate", "judge a run record against baselines; exit 1 when it fails"),
     "merge": ("records", "merge",
-        "judge the run records of several shards and systems together"),
+        "judge run records of shards and systems together"),
     "ab": ("experiments", "ab",
-        "compare the working tree with a commit on this machine; exit 1 when it is worse"),
+        "compare the working tree with a commit; exit 1 when worse"),
     "try": ("experiments", "try",
-        "measure a change against the last kept state: keep, revert, or cannot tell"),
-    "journal": ("experiments", "journal", "show what the steps tried so far amount to"),
+        "measure a change: keep, revert, or cannot tell"),
+    "journal": ("experiments", "journal", "list the changes that try measured"),
     "bisect": ("experiments", "bisect", "find the commit that made a test slower"),
-    "history": ("history", "history", "show what recorded runs measured, run after run"),
+    "history": ("history", "history", "show the values of recorded runs"),
     "history import": ("history", "import", "send run records to a database"),
     "history export": ("history", "export", "write the run records of a database"),
     "history prune": ("history", "prune", "remove old run records, or old runs of a database"),
     "trends": ("history", "trends",
-        "find when tests became slower or faster, and what changed then"),
-    "report": ("history", "report", "write a page for a browser, of a run or of captures"),
+        "find when tests became slower or faster, and why"),
+    "report": ("history", "report", "write an HTML report of a run or of captures"),
     "check": ("captures", "check",
-        "check captures against the optimization checklist; exit 1 on errors"),
+        "check captures against the checklist; exit 1 on errors"),
     "analyze": ("captures", "analyze",
-        "show the numbers behind the checklist: an overview, or one topic in full"),
+        "show the numbers behind the checklist"),
     "plan": ("captures", "plan",
-        "order what was found into a plan: what each step saves, and what is left"),
+        "order findings by the time they save"),
     "rules": ("captures", "rules",
-        "list the rules of the optimization checklist, or explain one"),
+        "list the rules of the checklist, or explain one"),
     "calibrate": ("experiments", "calibrate",
-        "measure how noisy tests are, and how small a regression a gate can detect"),
-    "show": ("files", "show", "show what is in a run record or a capture"),
+        "measure the noise of tests, and what a gate can detect"),
+    "show": ("files", "show", "show a run record or a capture"),
     "compare": ("files", "compare",
-        "show what changed between two run records or two captures"),
+        "compare two run records or two captures"),
     "import": ("files", "import",
-        "turn results of benchmarks into a run record, and targets into a file"),
+        "convert benchmark results to a run record"),
     "baseline": ("", "", "list, accept, refresh, forget, prune, rename and merge baselines"),
     "baseline list": ("baseline", "list", "list all stored metrics"),
     "baseline check": ("baseline", "check",
@@ -210,13 +214,13 @@ _COMMANDS: Final = {
     "baseline install-merge-driver": ("baseline_merge", "install",
         "make git merge baselines with this command"),
     "doctor": ("doctor", "doctor",
-        "report what this machine can measure; exit 1 when a gate would fail"),
-    "status": ("records", "status", "show what is stored, and what the last run said of it"),
+        "check what this machine can measure; exit 1 if it cannot"),
+    "status": ("records", "status", "show baselines and the last verdicts"),
     "explain": ("records", "explain",
-        "show what is known of a rule, a test, a run or a capture"),
-    "mcp": ("records", "mcp", "serve these commands to coding agents, on stdin and stdout"),
+        "explain a rule, a test, a run or a capture"),
+    "mcp": ("records", "mcp", "serve these commands to coding agents"),
     "skill": ("records", "skill",
-        "print how to optimize with these commands, for coding agents"),
+        "print a guide to these commands for coding agents"),
 }  # fmt: skip
 
 

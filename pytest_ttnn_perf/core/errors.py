@@ -35,6 +35,11 @@ class AccuracyError(TtnnPerfError, AssertionError):
     """A result below its accuracy limit, in a run without the gate."""
 
 
+# Shown, and imported, by their public path.
+for _public in (TtnnPerfError, UsageError, AccuracyError):
+    _public.__module__ = "pytest_ttnn_perf"
+
+
 class DecodeError(TtnnPerfError):
     """A wrong value in a JSON document, at ``path``: keys and indices."""
 

@@ -12,6 +12,7 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import TracebackType
     from typing import Any
 
     from pytest_ttnn_perf.measure.observer import Observer
@@ -161,6 +162,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
             generate_points(metafunc, marker.kwargs["sweep"])
             return
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:
+    """Show a wrong call of the fixture where the test made it."""
+    from pytest_ttnn_perf.core.errors import TtnnPerfError
+
+    if call.excinfo is None or not isinstance(call.excinfo.value, TtnnPerfError):
+        return
+    ours = str(Path(__file__).parents[1]) + os.sep
+    entry: TracebackType | None = call.excinfo.tb
+    last: TracebackType | None = None
+    while entry is not None:
+        if not entry.tb_frame.f_code.co_filename.startswith(ours):
+            last = entry
+        entry = entry.tb_next
+    if last is not None and "_pytest" not in last.tb_frame.f_code.co_filename:
+        last.tb_next = None
 
 
 @pytest.fixture

@@ -68,6 +68,9 @@ def test_limits_are_kept_and_broken_ones_fail(project: Project) -> None:
 
     ran = project.pytest(*QUIET)
 
+    # A mistake is shown where the test made it, and not in our source.
+    assert "pytest_ttnn_perf.UsageError: top1: sample 0 is not a number: 'good'" in ran.text
+    assert "raise UsageError" not in ran.text
     found = list(record_of(project)["tests"].values())
     kept, mistaken = found[: len(LIMITS)], found[len(LIMITS) : len(calls)]
     assert counts_of(ran) == f"{len(MISTAKES) + len(BROKEN)} failed, {len(LIMITS)} passed"

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_ttnn_perf.cli import main as command_line
 from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from tests.harness.baselines import stored
+from tests.harness.captures import capture, op
 from tests.harness.golden import assert_golden
 from tests.harness.project import clean, run_command
 
@@ -51,3 +53,14 @@ def test_command(
     ran = run_command(*words)
     assert (ran.code, ran.errors) == (code, "")
     assert_golden(f"{name}_table", clean(ran.text))
+
+
+def test_mistakes_name_what_was_meant(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    (desk.path / "capture.csv").write_text(capture(op("Matmul", 50_000)))
+    (desk.path / "baselines").mkdir()
+    assert "expected a run record, found an ops_perf_results CSV, which ttnn-perf check" in (
+        run_command("gate", "capture.csv").errors
+    )
+    with pytest.raises(SystemExit):
+        command_line.parse(["statu"])
+    assert "no command 'statu'; did you mean status?" in capsys.readouterr().err

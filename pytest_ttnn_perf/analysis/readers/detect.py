@@ -55,6 +55,11 @@ def read_run(file: Path) -> Run:
         return _read_journal(file, text)
     if is_benchmark_json(text[:_HEAD]):
         return read_comparable_run(file)
+    if not text.lstrip().startswith("{"):
+        kind = next((kind for kind, matches in _TESTS if matches(text[:_HEAD])), None)
+        if kind is not None:
+            found = f"found {kind.value}, which ttnn-perf check and show read"
+            raise InputError(file, f"expected a run record, {found}")
     return parse_json(text, decode_run, file=file)
 
 
