@@ -159,9 +159,10 @@ def _explain_by_shift(verdict: Verdict, shift: Shift) -> Verdict:
     assert change is not None
     assert machine is not None
     assert limit is not None
-    if log1p(change) + log1p(machine) <= log1p(limit):
+    measured = (1 + change) * (1 + machine) - 1
+    if measured <= limit:
         return verdict
-    return replace(verdict, outcome=Outcome.SHIFTED, reason=Reason.SHIFTED)
+    return replace(verdict, outcome=Outcome.SHIFTED, reason=Reason.SHIFTED, change=measured)
 
 
 def change_again(verdict: Verdict, samples: Sequence[float]) -> float | None:

@@ -135,6 +135,7 @@ EXCUSED = Verdict(TIME, Outcome.WITHIN, centre=1.0, change=0.01, limit=0.04, mac
 def test_what_is_beyond_its_limit_and_only_as_slow_as_the_machine_is_labelled() -> None:
     (after,) = explain_by_shift([EXCUSED], Shift(0.1, 5, 5))
     assert (after.outcome, after.reason) == (Outcome.SHIFTED, Reason.SHIFTED)
+    assert after.change == pytest.approx(1.01 * 1.1 - 1)  # as it was measured
 
 
 @pytest.mark.parametrize(
