@@ -27,7 +27,7 @@ from pytest_ttnn_perf.core.errors import InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.finding import RuleOutcome
 from pytest_ttnn_perf.core.hardware import UNKNOWN
-from pytest_ttnn_perf.core.metric import KERNEL_TIME, metric_in
+from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, metric_in
 from pytest_ttnn_perf.core.observation import Outcome, Reason
 from pytest_ttnn_perf.core.ops import CALLS, OpGroups
 from pytest_ttnn_perf.core.text import counted, visible
@@ -363,6 +363,7 @@ def _metric(
         "unit": unit,
         "scale": scale,
         "better": metric.better.value,
+        "whole": metric.kind is Kind.COUNT or metric.better is Better.EQUAL,
         "outcome": label(verdict, judged) if verdict else "",
         "sentence": text,
         "value": value,

@@ -84,8 +84,8 @@ def _runs(count: int) -> list[Part]:
 def _plain_metric(name: str, outcome: str, text: str, **members: object) -> Part:
     numbers = dict.fromkeys(("value", "baseline", "limit", "target", "change"))
     return {"name": name, "unit": "", "scale": 1.0, "better": "lower", "outcome": outcome,
-            "sentence": text, "gated": True, "why_ungated": "", "samples": [], "confirmations": [],
-            "history": _NO_HISTORY, **numbers, **members}  # fmt: skip
+            "whole": name == "ops", "sentence": text, "gated": True, "why_ungated": "",
+            "samples": [], "confirmations": [], "history": _NO_HISTORY, **numbers, **members}  # fmt: skip
 
 
 def _metric(

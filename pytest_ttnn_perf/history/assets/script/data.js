@@ -29,7 +29,7 @@ const withUnit = (text, unit) => (unit ? `${text} ${unit}` : text);
 // A number of a metric, in the unit that it is shown in.
 function amount(metric, value) {
   if (value === null || value === undefined) return "–";
-  if (Number.isInteger(value) && metric.scale === 1) return withUnit(String(value), metric.unit);
+  if (metric.whole && Number.isInteger(value)) return withUnit(String(value), metric.unit);
   const shown = value * metric.scale;
   if (!metric.unit && Math.abs(shown) <= 1 && Math.abs(shown) >= 0.5) return accuracy(shown);
   return withUnit(digits(shown), metric.unit);
