@@ -85,7 +85,8 @@ def _plain_metric(name: str, outcome: str, text: str, **members: object) -> Part
     numbers = dict.fromkeys(("value", "baseline", "limit", "target", "change"))
     return {"name": name, "unit": "", "scale": 1.0, "better": "lower", "outcome": outcome,
             "whole": name == "ops", "sentence": text, "gated": True, "why_ungated": "",
-            "samples": [], "confirmations": [], "history": _NO_HISTORY, **numbers, **members}  # fmt: skip
+            "samples": [], "confirmations": [], "history": _NO_HISTORY,
+            **numbers, **members}  # fmt: skip
 
 
 def _metric(
