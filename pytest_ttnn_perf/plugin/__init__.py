@@ -167,9 +167,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:
     """Show a wrong call of the fixture where the test made it."""
+    if call.excinfo is None:
+        return
     from pytest_ttnn_perf.core.errors import TtnnPerfError
 
-    if call.excinfo is None or not isinstance(call.excinfo.value, TtnnPerfError):
+    if not isinstance(call.excinfo.value, TtnnPerfError):
         return
     ours = str(Path(__file__).parents[1]) + os.sep
     entry: TracebackType | None = call.excinfo.tb
