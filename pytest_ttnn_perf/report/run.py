@@ -206,9 +206,10 @@ class RunReport:
         record = gate.settings.json or gate.journal.file.with_suffix(".json")
         self._rerun = replace(rerun, record=os.path.relpath(record, gate.context.cwd))
 
-    @property
-    def rerun(self) -> Rerun:
-        return replace(self._rerun, node_ids=self.gate.store.node_ids, base=self._base)
+    def rerun(self, *, compares: bool) -> Rerun:
+        """Return the commands of this run; only those that compare ask git for a commit."""
+        base = self._base if compares else None
+        return replace(self._rerun, node_ids=self.gate.store.node_ids, base=base)
 
     @cached_property
     def _base(self) -> str | None:
@@ -223,7 +224,7 @@ class RunReport:
         found = violations(judged, settings.checklist)
         verdicts = failing_verdicts(judged, settings)
         return failure_text(
-            judged, verdicts, findings=found, rerun=self.rerun, verbose=self._verbose
+            judged, verdicts, findings=found, rerun=self.rerun(compares=True), verbose=self._verbose
         )
 
     def junit_properties(self, test: str) -> list[tuple[str, str]]:
@@ -249,7 +250,9 @@ class RunReport:
 
             gate.attempt(partial(write_benchmarks, run, settings.benchmark_json))
         tests = list(run.tests.values())
-        options = summary_options_of(tests, settings, rerun=self.rerun, shift=run.shift)
+        slower = run.shift is not None or any(is_failed(judged, settings) for judged in tests)
+        rerun = self.rerun(compares=slower)
+        options = summary_options_of(tests, settings, rerun=rerun, shift=run.shift)
         options = replace(options, health=health_of(run, gate.store, settings))
         report = None
         job, files = gate.context.job, settings.markdown or settings.gitlab or settings.html
@@ -282,7 +285,7 @@ class RunReport:
     def abandon(self) -> RunResult:
         gate = self.gate
         gate.abandon()
-        options = SummaryOptions(rerun=self.rerun)
+        options = SummaryOptions(rerun=self.rerun(compares=False))
         return RunResult(gate.context, gate.run, gate.store, options, errors=gate.errors)
 
 
