@@ -36,13 +36,10 @@ from pytest_ttnn_perf.analysis.show.checklist import (
     Checklist,
     checklist_listing,
     plan_listing,
-    plan_markdown,
 )
 from pytest_ttnn_perf.analysis.show.groups import (
     ANALYSES,
     analysis_listing,
-    capture_notes,
-    overview_listing,
 )
 from pytest_ttnn_perf.cli.common import (
     add_argument,
@@ -91,10 +88,9 @@ ANALYSIS_NAMES: Final = (
 
 
 def add_analyze(parser: argparse.ArgumentParser) -> None:
-    names = ", ".join(ANALYSIS_NAMES)
-    parser.usage = "ttnn-perf analyze [WHAT] FILE [FILE ...] [options]"
+    parser.usage = "ttnn-perf analyze WHAT FILE [FILE ...] [options]"
     add = partial(add_argument, parser)
-    add("what WHAT", f"{names} (default: an overview)", nargs="?")
+    add("what WHAT", ", ".join(ANALYSIS_NAMES))
     add("files FILE", _FILES, nargs="*")
     add_captures(parser)
     add_format(parser)
@@ -102,42 +98,17 @@ def add_analyze(parser: argparse.ArgumentParser) -> None:
 
 
 def run_analyze(options: argparse.Namespace) -> Result:
-    """Show the numbers behind the optimization checklist, or one topic in full.
+    """Show the numbers behind one topic of the optimization checklist.
 
     Files of different kinds are analysed together.
     """
-    name, files = _name_and_files(options.what, options.files)
-    capture = capture_of(options, files)
-    listing = capture.listed(_analyze(capture, name, options))
-    return Result(listing.text(options.format))
-
-
-def _analyze(capture: Capture, name: str | None, options: argparse.Namespace) -> Listing:
-    subject = capture.read(options)
-    if name is not None:
-        return analysis_listing(_analyses_of(subject, name))
-    chosen = {"--region": options.region, "--start": options.start, "--end": options.end}
-    window = [word for option, value in chosen.items() if value for word in (option, value)]
-    notes = () if subject.ops is None else tuple(capture_notes(subject.ops))
-    more = f"ttnn-perf analyze NAME {shlex.join([*capture.files, *window])}"
-    return overview_listing(
-        (each for one in ANALYSES for each in _analyses_of(subject, one)), notes, more
-    )
-
-
-def _name_and_files(word: str | None, files: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Separate an analysis from files; a file ``l1`` is written ./l1."""
-    late = next((file for file in files if file in ANALYSES and not Path(file).exists()), None)
-    if late is not None:
-        raise UsageError(f"name one analysis, before the files: ttnn-perf analyze {late} FILE")
-    if word is None or word in ANALYSES:
-        return word, [*files]
-    # What has no suffix and is in no folder, and is not there either, was meant as a name.
-    if Path(word).exists() or Path(word).name != word or Path(word).suffix:
-        return None, [word, *files]
-    near = did_you_mean(word, ANALYSES)
-    message = f"{word}: there is no such analysis, and no such file"
-    raise UsageError(message + (near or f"; analyses: {', '.join(ANALYSES)}"))
+    name = options.what
+    if name not in ANALYSES:
+        hint = did_you_mean(name, ANALYSES) or f"; analyses: {', '.join(ANALYSES)}"
+        raise UsageError(f"{name}: there is no such analysis{hint}")
+    capture = capture_of(options, options.files)
+    listing = analysis_listing(_analyses_of(capture.read(options), name))
+    return Result(capture.listed(listing).text(options.format))
 
 
 #: Analyses that look at several steps, or at devices side by side.
@@ -300,7 +271,7 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
         nargs="*")  # fmt: skip
     add_captures(parser)
     add("--target TIME", "what a step should take, such as '12 ms'")
-    add_format(parser, "markdown")
+    add_format(parser)
     parser.set_defaults(files_anywhere=True)
 
 
@@ -331,8 +302,7 @@ def run_plan(options: argparse.Namespace) -> Result:
             raise InputError(file, "expected a run record with tests, found none in it")
     if target_ns is not None:
         planned = _aimed(planned, target_ns)
-    shape = options.format
-    text = plan_markdown(planned) if shape == "markdown" else plan_listing(planned).text(shape)
+    text = plan_listing(planned).text(options.format)
     inconclusive = all(one.plan is None for one in planned)
     out_of_reach = {Chance.BEYOND, Chance.NEVER}
     failed = target_ns is not None and any(

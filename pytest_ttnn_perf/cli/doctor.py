@@ -23,7 +23,6 @@ from pytest_ttnn_perf.machine.chips import (
     holder_of,
     is_held,
     lock_folder,
-    shortened_command,
     take,
     visible_chips,
 )
@@ -175,7 +174,7 @@ def diagnose(
     # tt-smi sees all chips, ttnn only those that it may use.
     board = board_of(snapshot) if snapshot and chips == host.devices else None
     queued = host.broker is not None and not host.broker.runs_us
-    occupied = bool(held or host.tenants or host.lock_holder or queued)
+    occupied = bool(held or host.are_open or host.lock_holder or queued)
     hardware: Hardware | None
     simulated = is_simulated(environment)
     if build.location is None or not (chips or simulated):
@@ -348,14 +347,6 @@ def _driver(facts: Diagnosis) -> Iterator[Check]:
     missing = "could not tell: its module shows no version" if chips else "not loaded"
     ok, absent = True if driver or not chips else None, not driver and not chips
     yield Check("driver", ok=ok, found=driver or missing, absent=absent)
-    if iommu is None:
-        yield Check("iommu", ok=None, found="could not tell: this host does not say")
-    elif iommu or not chips or facts.build.arch != "blackhole" or facts.build.tracy:
-        yield Check("iommu", ok=True, found="on" if iommu else "off")
-    else:
-        found = "off: on Blackhole the real-time profiler does not work without it"
-        remedy = "turn it on in the firmware setup, and on the kernel's command line"
-        yield Check("iommu", ok=False, found=found, remedy=remedy)
     pages, needed = facts.machine.hugepages, 0 if iommu else len(chips)
     if pages is None:
         found = "could not tell: this kernel shows none of 1 GB"
@@ -366,19 +357,6 @@ def _driver(facts: Diagnosis) -> Iterator[Check]:
         yield Check("hugepages", ok=False, found=found, remedy=remedy, blocks=True)
     else:
         yield Check("hugepages", ok=True, found=f"{pages} of 1 GB", absent=not pages)
-
-
-def _tenants(facts: Diagnosis) -> Iterator[Check]:
-    host = facts.machine
-    mine = [tenant for tenant in host.tenants or () if tenant.chip in facts.chips]
-    for tenant in mine:
-        found = f"chip {tenant.chip} is open in pid {tenant.pid} ({tenant.command})"
-        remedy = f"let it end, or: kill {tenant.pid}"
-        yield Check("co-tenants", ok=False, found=found, remedy=remedy, blocks=True)
-    if not mine:
-        known = host.tenants is not None or not facts.chips
-        found = "none" if known else "could not tell: the driver does not list them"
-        yield Check("co-tenants", ok=True if known else None, found=found)
 
 
 def _locks(facts: Diagnosis) -> Iterator[Check]:
@@ -448,29 +426,20 @@ def checks_of(facts: Diagnosis) -> tuple[Check, ...]:
 
 
 _CHECKS: Final = (
-    _ttnn, _tracy, _compiler, _devices, _key, _profiler, _boards, _driver, _tenants,
-    _locks, _broker, _governor, _environment, _folders,
+    _ttnn, _tracy, _compiler, _devices, _key, _profiler, _boards, _driver, _locks, _broker,
+    _governor, _environment, _folders,
 )  # fmt: skip
 
 
 # The machine around ttnn, below the root of its files; no chip is opened for that.
 
 
-class Tenant(NamedTuple):
-    """A process that has a chip open."""
-
-    chip: int
-    pid: int
-    command: str
-
-
 class Machine(NamedTuple):
     """A host and its chips, with no chip touched; None is unknown.
 
-    ``tenants`` are None where the driver does not list them. ``locked`` and ``dirty`` are the files
-    by which tt-metal's run_safe_pytest.sh says that it uses the devices, and that they were left in
-    a state which needs a reset. ``lock_holder`` says who has the lock; None if it is this process'
-    own.
+    ``are_open``: another process has a chip open. ``locked`` and ``dirty`` are the files by which
+    tt-metal's run_safe_pytest.sh says that it uses the devices, and that they were left in a state
+    which needs a reset. ``lock_holder`` says who has the lock; None if it is this process' own.
     """
 
     devices: tuple[int, ...]
@@ -478,7 +447,7 @@ class Machine(NamedTuple):
     iommu: bool | None
     hugepages: int | None
     driver: str | None
-    tenants: tuple[Tenant, ...] | None
+    are_open: bool
     kernel_cache: Path
     kernels_cached: bool
     locked: Path | None
@@ -512,7 +481,7 @@ def machine(
         iommu=_iommu(root),
         hugepages=int(pages) if pages is not None and pages.isdecimal() else None,
         driver=line_of(root / _DRIVER),
-        tenants=_tenants_of(chips, root / "proc"),
+        are_open=_are_open(chips, root / "proc"),
         kernel_cache=kernel_cache(environment),
         kernels_cached=kernels_cached(environment),
         locked=locked if is_locked else None,
@@ -522,24 +491,10 @@ def machine(
     )
 
 
-def _tenants_of(devices: Iterable[int], proc: Path) -> tuple[Tenant, ...] | None:
-    """Return who else has chips open, by the driver's own lists."""
-    found = []
-    for chip in devices:
-        listed = line_of(proc / f"driver/tenstorrent/{chip}/pids")
-        if listed is None and not (proc / f"driver/tenstorrent/{chip}").is_dir():
-            return None
-        pids = sorted(int(pid) for pid in (listed or "").split() if pid.isdecimal())
-        found += [
-            Tenant(chip, pid, _command(proc / str(pid))) for pid in pids if pid != os.getpid()
-        ]
-    return tuple(found)
-
-
-def _command(process: Path) -> str:
-    words = (line_of(process / "cmdline") or "").rstrip("\0").split("\0")
-    command = " ".join([Path(words[0]).name, *words[1:]])
-    return shortened_command(command) or "unknown"
+def _are_open(chips: Iterable[int], proc: Path) -> bool:
+    """Return whether another process has chips open, by the driver's own lists."""
+    lists = [line_of(proc / f"driver/tenstorrent/{chip}/pids") or "" for chip in chips]
+    return any(pid != str(os.getpid()) for pids in lists for pid in pids.split())
 
 
 def _iommu(root: Path) -> bool | None:

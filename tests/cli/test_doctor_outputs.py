@@ -60,8 +60,6 @@ def test_a_machine_that_others_use(lab: Lab, monkeypatch: pytest.MonkeyPatch) ->
     lab.write({
         "dev/tenstorrent/1": "",
         "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave\n",
-        "proc/driver/tenstorrent/1/pids": "12\n",
-        "proc/12/cmdline": "python3\0serve.py\0",
         "tmp/tt-device.dirty": "",
     })  # fmt: skip
     snapshot = json.loads(json.dumps(SNAPSHOT))

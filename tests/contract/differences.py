@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 #: What is asked of every file; and of pairs that somebody made by changing one thing.
-OF_ONE = ("check", "analyze", "show", "show --ops", "plan")
+OF_ONE = ("check", "analyze bottlenecks", "show", "show --ops", "plan")
 PAIRS = (
     ("ops_perf/llama70b_functional.csv", "ops_perf/llama70b_final.csv"),
     ("ops_perf/llama70b_mc_baseline.csv", "ops_perf/llama70b_mc_final.csv"),

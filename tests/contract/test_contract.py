@@ -291,7 +291,7 @@ DOCUMENTS = {
     "compare_runs": "compare first.json second.json",
     "compare_captures": "compare ops.csv after.csv",
     "check": "check ops.csv",
-    "analyze": "analyze ops.csv",
+    "analyze": "analyze layout ops.csv",
     "plan": "plan ops.csv",
     "rules": "rules",
     "baseline_list": "baseline list",

@@ -18,8 +18,6 @@ from pytest_ttnn_perf.report.findings import (
     finding_lines,
     first_step,
 )
-from pytest_ttnn_perf.report.markdown import code as in_code
-from pytest_ttnn_perf.report.markdown import heading_rows, prose, spans, table_row
 from pytest_ttnn_perf.report.tables import DROPPED, NAME, Fit, Listing, Row, Table
 
 if TYPE_CHECKING:
@@ -364,24 +362,3 @@ def _document(one: RegionPlan) -> dict[str, Any]:
         "too_little": codes(plan.little),
         "waived": codes(plan.waived),
     }
-
-
-def plan_markdown(planned: Sequence[RegionPlan]) -> str:
-    """Return plans as a comment on a pull request has them."""
-    parts = []
-    for one in planned:
-        if one.plan is None:
-            continue
-        source = f" of {in_code(one.source)}" if one.source else ""
-        lines = [f"### Plan for {prose(one.region)}{source}\n\n{prose(_now(one.plan))}\n"]
-        if one.plan.steps:
-            rows = (table_row([prose(cell) for cell in cells]) for cells in _table_cells(one.plan))
-            lines += ["\n", heading_rows(_HEADINGS, right=_RIGHT), *rows]
-        lines.append("\n")
-        lines += (f"{spans(line)}\n" for line in _advice_lines(one.plan))
-        notes = [f"- {spans(line)}\n" for line in _notes(one, one.plan)]
-        lines += ["\n", *notes] if notes and one.plan.steps else notes
-        parts.append("".join(lines))
-    missing = "".join(f"- {prose(line)}\n" for line in _missing_lines(planned))
-    parts += [missing] if missing else []
-    return "\n".join([*parts, f"{spans(_NOTE)}\n"])

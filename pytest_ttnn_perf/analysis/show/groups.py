@@ -1,4 +1,4 @@
-"""Analyses: figures and charts, in full or as an overview."""
+"""Analyses: figures and charts."""
 
 from __future__ import annotations
 
@@ -58,7 +58,6 @@ from pytest_ttnn_perf.core.ops import Category
 from pytest_ttnn_perf.core.text import counted, unit_for
 from pytest_ttnn_perf.gate.rules_on_numbers import NO_IO_TIMES
 from pytest_ttnn_perf.report.tables import (
-    NAME,
     Fit,
     Listing,
     format_fraction,
@@ -95,7 +94,7 @@ class Figure(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True):
-    """One bar of a section, made of ``count`` ops, tensors or calls."""
+    """One row of a section, made of ``count`` ops, tensors or calls."""
 
     label: str
     value: float
@@ -590,8 +589,8 @@ def _l1(subject: Subject) -> Iterator[Part]:
             )
 
 
-#: Columns of the longest bar, and rows of a chart.
-_BAR, _MOST_ROWS = 20, 10
+#: Rows of a section that a terminal shows.
+_MOST_ROWS: Final = 10
 _SIZE: Final = Metric("size", "B", kind=Kind.BYTES)
 _HEADINGS: Final = {"ns": "time", "B": "size"}
 _FIELDS: Final = (
@@ -602,7 +601,7 @@ _FIELDS: Final = (
 def analysis_listing(analyses: Sequence[tuple[str, Analysis]]) -> Listing:
     """Lay one analysis of several regions out, one below the other.
 
-    Charts show the first rows, JSON and CSV all of them. In JSON the first region stands at the
+    Tables show the first rows, JSON and CSV all of them. In JSON the first region stands at the
     top, and all of them in ``regions``.
     """
     lines: list[Block] = []
@@ -626,14 +625,14 @@ def _lines(analysis: Analysis) -> Iterator[Block]:
         yield f"  {figure.label}: {_value_text(figure.value, figure.unit)}"
     for section in analysis.sections:
         yield ""
-        yield from _chart(section)
+        yield from _table(section)
     if analysis.notes:
         yield ""
     for note in analysis.notes:
         yield f"note: {note}"
 
 
-def _chart(section: Section) -> Iterator[Block]:
+def _table(section: Section) -> Iterator[Block]:
     rows, unit, of = section.rows[:_MOST_ROWS], section.unit, section.of
     columns = [(section.heading, [" ".join(row.label.split()) for row in rows], Fit(least=24))]
     # Counts are shown where they say anything that values do not.
@@ -643,12 +642,8 @@ def _chart(section: Section) -> Iterator[Block]:
         values = [_value_text(row.value, unit, bare=True) for row in rows]
         columns.append((_HEADINGS.get(unit, unit), values, Fit(drop=1 if of else None)))
     if of:
-        # Bars say nothing that figures do not; of these, the share says most.
-        largest = max(row.share or 0.0 for row in section.rows) or 1.0
-        bars = ["#" * round(_BAR * (row.share or 0.0) / largest) for row in rows]
         columns.append((of, [format_fraction(row.share) for row in rows], Fit()))
-        columns.append(("", bars, Fit(drop=0)))
-    right = frozenset(range(1, len(columns) - bool(of)))
+    right = frozenset(range(1, len(columns)))
     headings, cells, fits = zip(*columns, strict=True)
     yield table_of(headings, zip(*cells, strict=True), right=right, fits=fits)
     hidden = len(section.rows) - len(rows)
@@ -680,65 +675,3 @@ def _rows(analysis: Analysis) -> Iterator[tuple[object, ...]]:
     for section in analysis.sections:
         for row in section.rows:
             yield (section.heading, row.label, row.value, section.unit, row.share, row.count)
-
-
-_OVERVIEW: Final = (
-    "analysis", "outcome", "reason", "section", "label", "value", "unit", "region",
-)  # fmt: skip
-
-
-def overview_listing(
-    analyses: Iterable[tuple[str, Analysis]], notes: Sequence[str], more: str
-) -> Listing:
-    """Lay out the first result of each analysis, by region."""
-    by_region: dict[str, list[Analysis]] = defaultdict(list)
-    rows = []
-    for region, analysis in analyses:
-        by_region[region].append(analysis)
-        first = _first(analysis) or (None,) * 4
-        rows.append((analysis.name, analysis.outcome.value, analysis.reason, *first, region))
-    lines: list[Block] = [f"note: {note}" for note in notes]
-    for region, own in by_region.items():
-        lines += [""] if lines else []
-        lines += [f"region {region}"] if region else []
-        lines += _overview_table(own)
-        lines += _not_made(own)
-    lines.append(f"all of one: {more}")
-    objects = [dict(zip(_OVERVIEW, row, strict=True)) for row in rows]
-    return Listing(tuple(lines), {"analyses": objects, "notes": notes}, _OVERVIEW, tuple(rows))
-
-
-def _first(analysis: Analysis) -> tuple[str | None, str, float, str] | None:
-    """Return section, label, value and unit of the first result."""
-    if analysis.figures:
-        figure = analysis.figures[0]
-        return None, figure.label, figure.value, figure.unit
-    if not analysis.sections:
-        return None
-    section, row = analysis.sections[0], analysis.sections[0].rows[0]
-    value, unit = (row.value, section.unit) if row.share is None else (row.share, section.of)
-    return section.heading, row.label, value, unit
-
-
-def _overview_table(analyses: Iterable[Analysis]) -> Iterator[Block]:
-    cells = []
-    for analysis in analyses:
-        if first := _first(analysis):
-            section, label, value, unit = first
-            what = ", ".join(filter(None, (section, " ".join(label.split()))))
-            what = f"{unit}: {what}" if _is_fraction(unit) else what
-            figure = _value_text(value, unit, bare=_is_fraction(unit))
-            cells.append((analysis.name, figure, what))
-    if cells:
-        headings, fits = ("analysis", "figure", "what"), (Fit(), Fit(), NAME)
-        yield table_of(headings, cells, right=frozenset({1}), fits=fits)
-
-
-def _not_made(analyses: Iterable[Analysis]) -> Iterator[str]:
-    """Say in one line for each reason which analyses were not made."""
-    names: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for each in analyses:
-        if each.reason is not None:
-            names[each.outcome.value, each.reason].append(each.name)
-    for (outcome, reason), own in names.items():
-        yield f"{outcome} {', '.join(own)}: {reason}"
