@@ -279,11 +279,7 @@ def _short_lines(shared: Mapping[Finding, Sequence[str]]) -> Iterator[Line | Tab
 
 
 def _saves(finding: Finding) -> str:
-    """Return the saving next to what it is part of.
-
-    >>> _saves(Finding("TTP1", "a", Severity.INFO, saving_ns=146e3, step_ns=482e3))
-    'saves 146 of 482 µs'
-    """
+    """Return the saving next to its step: ``saves 146 of 482 µs``."""
     if finding.saving_ns is None:
         return ""
     if finding.step_ns is None or finding.step_ns < finding.saving_ns:

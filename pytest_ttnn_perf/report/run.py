@@ -207,7 +207,10 @@ class RunReport:
         self._rerun = replace(rerun, record=os.path.relpath(record, gate.context.cwd))
 
     def rerun(self, *, compares: bool) -> Rerun:
-        """Return the commands of this run; only those that compare ask git for a commit."""
+        """Return the commands that repeat tests of this run.
+
+        Only those that compare ask git for a commit.
+        """
         base = self._base if compares else None
         return replace(self._rerun, node_ids=self.gate.store.node_ids, base=base)
 

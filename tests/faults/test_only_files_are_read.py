@@ -124,7 +124,9 @@ def test_it_is_refused_in_the_place_of_whatever_is_read(desk: Desk) -> None:
     """All commands are given in one process: to start one takes longer than they all do."""
     expected, commands = [], []
     for way in WAYS:
-        for place, words_of in PLACES.items():
+        for place, all_words in PLACES.items():
+            # A folder with captures is compared: what is wrong with this one is that it has none.
+            words_of = [w for w in all_words if way.__name__ != "folder" or w[0] != "compare"]
             folder = desk.path.with_name(f"{way.__name__}-{Path(place).stem}")
             shutil.copytree(desk.path, folder)
             (folder / place).unlink(missing_ok=True)
