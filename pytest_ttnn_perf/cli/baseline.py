@@ -15,7 +15,6 @@ from pytest_ttnn_perf.cli.baseline_edits import (
     add_change,
     edited_settings,
     metric_edits,
-    repeated_options,
 )
 from pytest_ttnn_perf.cli.common import (
     add_argument,
@@ -33,7 +32,6 @@ from pytest_ttnn_perf.core.observation import Coverage, Run, lies_in
 from pytest_ttnn_perf.core.settings import project_settings
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.gate.health import (
-    describe_orphans,
     hardware_of,
     orphans_in,
     stored_tests,
@@ -54,7 +52,6 @@ from pytest_ttnn_perf.report.tables import (
     format_value,
     id_column,
 )
-from pytest_ttnn_perf.report.terminal import renaming_texts
 
 if TYPE_CHECKING:
     import argparse
@@ -297,15 +294,10 @@ def run_prune(options: argparse.Namespace) -> Result:
     settings = edited_settings(options)
     store = BaselineStore(settings.baselines)
     run = judge_run(_full_run(options.record, full=options.full), store, settings)
-    orphans = list(orphans_in(run, list(store.all_files()), used=hardware_of(run)))
-    found, renamings = describe_orphans(orphans, run, store)
     edits = Edits(store)
-    edits.remarks += [
-        f"kept: {text}" for text in renaming_texts(renamings, repeated_options(options))
-    ]
-    for orphan in found:
+    for orphan in orphans_in(run, list(store.all_files()), used=hardware_of(run)):
         stored = store.find(orphan.hardware, orphan.test)
-        if orphan.looks_like is None and stored is not None:
+        if stored is not None:
             words = dict.fromkeys(stored.metrics, "removed")
             edits.add(orphan.hardware, orphan.test, _nothing, words)
     return edits.result(options)

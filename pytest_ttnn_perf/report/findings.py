@@ -91,29 +91,15 @@ class Progress(Struct, frozen=True):
         return (self.baseline, *self.steps, self.pcc)
 
 
-#: States in a table; a dash is unknown, also as "done (2 -)": but for two rules.
-_SHORT: Final = {
-    State.DONE: "done",
-    State.OPEN: "OPEN",
-    State.NOT_MEASURED: "-",
-    State.NOT_APPLICABLE: "n/a",
-}
-PROGRESS_TITLES: Final = (
-    *("test", "baseline", "1 formats", "2 layouts", "3 memory", "4 trace", "5 queues", "6 convs"),
+_TITLES: Final = (
+    *("baseline", "1 formats", "2 layouts", "3 memory", "4 trace", "5 queues", "6 convs"),
     *("7 devices", "PCC"),
 )
 
 
-def progress_cells(progress: Progress) -> tuple[str, ...]:
-    return tuple(
-        _SHORT[step.state] + (f" ({step.unmeasured} -)" if step.unmeasured else "")
-        for step in progress.all
-    )
-
-
 def open_steps(progress: Progress) -> tuple[str, str]:
     """Return the number of done steps, and the names of open ones."""
-    named = zip(PROGRESS_TITLES[1:], progress.all, strict=True)
+    named = zip(_TITLES, progress.all, strict=True)
     done = sum(step.state is State.DONE for step in progress.all)
     names = (name for name, step in named if step.state is State.OPEN)
     return f"{done} of {len(progress.all)}", f"OPEN: {', '.join(names)}"

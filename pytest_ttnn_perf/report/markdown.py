@@ -14,11 +14,8 @@ from pytest_ttnn_perf.core.observation import WITHOUT_BASELINE
 from pytest_ttnn_perf.core.text import counted, inert, shortened
 from pytest_ttnn_perf.report.ci import Level
 from pytest_ttnn_perf.report.findings import (
-    PROGRESS_TITLES,
     advice_lines,
     evidence_lines,
-    first_step,
-    progress_cells,
     title,
 )
 from pytest_ttnn_perf.report.sentences import (
@@ -197,18 +194,6 @@ def _findings_section(report: CiReport) -> Iterator[Section]:
     yield Section(f"\n### Checklist: {counts}\n\n", tuple(items), noun="rule")
 
 
-def _progress_section(report: CiReport) -> Iterator[Section]:
-    progress = report.summary_options.progress
-    if not progress:
-        return
-    head = _summary("Optimization progress") + heading_rows((*PROGRESS_TITLES, "first"))
-    rows = (
-        table_row((code(test), *progress_cells(steps), prose("; ".join(first_step(steps)) or "-")))
-        for test, steps in progress
-    )
-    yield Section(f"\n{head}", tuple(rows), _FOLDED, noun="row")
-
-
 def _sweep_sections(report: CiReport) -> Iterator[Section]:
     for sweep in report.summary_options.sweeps:
         said = "".join(f"- {prose(text)}\n" for text in sweep_sentences(sweep))
@@ -355,7 +340,7 @@ def markdown_text(report: CiReport, *, most_bytes: int = COMMENT_BYTES) -> str:
         *_findings_section(report),
         *_missing_sections(report),
     ]
-    folded = [*_sweep_sections(report), *_environment(report), *_progress_section(report)]
+    folded = [*_sweep_sections(report), *_environment(report)]
     rows = [_row(judged, verdict) for judged in report.tests for verdict in judged.verdicts]
     if rows:
         head = f"\n{_summary(f'All metrics: {len(rows):,}')}{_HEADING}"

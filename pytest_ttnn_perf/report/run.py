@@ -334,7 +334,7 @@ class RunResult(Struct, frozen=True):
         options = replace(
             self.options,
             update=settings.update,
-            orphaned=find_orphans(run, self.store),
+            orphans=find_orphans(run, self.store),
             record=record,
             told=told,
             verbosity=verbosity,

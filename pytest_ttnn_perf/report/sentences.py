@@ -424,13 +424,6 @@ def accept_command(
     return f"{command_line(*words)} {how}{only}"
 
 
-def rename_command(before: str, after: str, options: Sequence[str]) -> str:
-    words = (before, after, *options)
-    if any(word.startswith("-") for word in (before, after)):
-        words = (*options, "--", before, after)
-    return command_line("ttnn-perf", "baseline", "rename", *words)
-
-
 class Rerun(Struct, frozen=True):
     """The commands that repeat or accept tests."""
 

@@ -35,7 +35,6 @@ from pytest_ttnn_perf.report.sentences import (
     place_of,
     recorded_only,
     remedy_of,
-    rename_command,
     sentence,
     statistics,
     ungated_lines,
@@ -67,7 +66,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.finding import Finding
     from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.core.observation import JudgedTest, Shift, Verdict
-    from pytest_ttnn_perf.gate.health import Orphan, Renaming
+    from pytest_ttnn_perf.gate.health import Orphan
     from pytest_ttnn_perf.gate.sweeps import Sweep
     from pytest_ttnn_perf.report.findings import Progress
     from pytest_ttnn_perf.report.sentences import Remedy
@@ -118,29 +117,15 @@ _MOST: Final = 5
 
 
 def orphan_lines(
-    orphans: Sequence[Orphan],
-    renamings: Sequence[Renaming],
-    *,
-    record: str | None,
-    options: Sequence[str],
+    orphans: Sequence[Orphan], *, record: str | None, options: Sequence[str]
 ) -> Iterator[Line]:
     yield Line(f"without a test: {_count(orphans)}")
-    yield from (Line(f"  {text}") for text in renaming_texts(renamings, options))
-    gone = [orphan for orphan in orphans if orphan.looks_like is None]
-    yield from (Line(f"  {orphan.test} is gone") for orphan in gone)
-    if renamings:
-        yield Line("  not renamed? record the new test with --ttnn-perf-update=new")
-    if record is not None and gone:
+    yield from (Line(f"  {orphan.test} is gone") for orphan in orphans)
+    rename = command_line("ttnn-perf", "baseline", "rename", "OLD", "NEW", *options)
+    yield Line(f"  keep those of renamed tests: {rename}")
+    if record is not None:
         argv = ("ttnn-perf", "baseline", "prune", place_of(record), *options)
         yield Line(f"  remove those that are gone: {command_line(*argv)}")
-
-
-def renaming_texts(renamings: Sequence[Renaming], options: Sequence[str]) -> Iterator[str]:
-    for before, after, orphans in renamings:
-        is_place = orphans[0].test != before
-        tests = f" ({counted(len(orphans), 'baseline')})" if is_place else ""
-        command = rename_command(before, after, options)
-        yield f"renamed? {before} to {after}{tests}: {command}"
 
 
 def _count(orphans: Sequence[Orphan]) -> str:
@@ -268,7 +253,7 @@ class SummaryOptions(Struct, frozen=True):
     update: Update | None = None
     progress: tuple[tuple[str, Progress], ...] = ()
     sweeps: tuple[Sweep, ...] = ()
-    orphaned: tuple[Sequence[Orphan], Sequence[Renaming]] | None = None
+    orphans: tuple[Orphan, ...] = ()
     #: The record of the run, for the commands about orphans.
     record: str | None = None
     health: BaselineHealth = BaselineHealth()
@@ -305,9 +290,9 @@ def summary_lines(
     yield from sentences
     if not quiet:
         yield from _unknown_hardware(tests)
-        if summary_options.orphaned is not None:
+        if summary_options.orphans:
             yield from orphan_lines(
-                *summary_options.orphaned,
+                summary_options.orphans,
                 record=summary_options.record,
                 options=summary_options.rerun.baselines_option,
             )

@@ -77,20 +77,3 @@ def test_a_record_must_be_of_a_full_run(desk: Desk) -> None:
     desk.record(tests={HERE: [10.0]}, complete=False)
     desk.store(HERE, stored(times(5.0)))
     assert "run.json was cut short" in desk.run("prune", "run.json", "--full").errors
-
-
-def test_what_looks_renamed_is_kept_and_its_command_given(desk: Desk) -> None:
-    desk.store(GONE, stored(times(5.0), table=ops("Matmul", "Softmax")))
-    desk.record(tests={"test_a.py::test_new": [5.1]}, collected=ALL)
-    ran = desk.run("prune", "run.json", "--baselines", "baselines")
-    command = f"ttnn-perf baseline rename {GONE} test_a.py::test_new --baselines baselines"
-    assert f"renamed? {GONE} to test_a.py::test_new: {command}" in ran.text
-    assert desk.sessions(GONE) == [5.0]
-    # Nor does it go if the new test is another speed: it may be renamed and slower.
-    desk.record(tests={"test_a.py::test_new": [9.1]}, collected=ALL)
-    assert "renamed?" in desk.run("prune", "run.json").text
-    assert desk.sessions(GONE) == [5.0]
-    # Once the new test has numbers of its own, the old ones are of no use.
-    desk.run("accept", "run.json")
-    ran = desk.run("prune", "run.json")
-    assert desk.sessions(GONE) == []
