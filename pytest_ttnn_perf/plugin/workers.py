@@ -38,6 +38,7 @@ from pytest_ttnn_perf.machine.processes import (
 from pytest_ttnn_perf.machine.ttnn import ttnn_folder
 from pytest_ttnn_perf.plugin.preflight import OWN_PASS
 from pytest_ttnn_perf.plugin.wire import ASSIGNMENT, ROLE, WORKER, Message, message_of
+from pytest_ttnn_perf.report.tables import format_change
 from pytest_ttnn_perf.report.terminal import (
     confirm_heading,
     confirm_line,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.core.assignment import ComparedVersions
+    from pytest_ttnn_perf.core.observation import JudgedTest
     from pytest_ttnn_perf.core.ops import OpTable
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.gate.gated_run import GateRun
@@ -617,19 +619,24 @@ def _decide(
     of_controls = {test: again for test, again in measured.items() if test in controls}
     moves = gate.moves_of(of_controls)
     for move in moves.by_source.values():
-        yield controls_line(moves.controls, move)
+        if format_change(move) != format_change(0):
+            yield controls_line(moves.controls, move)
     if gate.doubts_shift and not profiled:
         refuted = gate.check_shift(moves)
         if refuted is not None:
             yield shift_refuted_line(refuted)
             moves = gate.moves_of(of_controls)  # a refuted shift excuses nothing
     again_of = {test: again for test, again in measured.items() if test not in controls}
-    for place, (test, again) in enumerate(again_of.items(), start=1):
-        where = f"test {place}/{len(again_of)}"
+    for test, again in again_of.items():
         before = gate.judged(test)
-        suspected = {verdict.metric.name for verdict in suspects(before)} if before else set()
         asked = gate.in_question(test, profiled=profiled)
+        suspected = asked & (_suspected(before) if before else set())
         judged = gate.confirm(test, again, number=number, profiled=profiled, moves=moves)
+        decided = suspected - (gate.in_question(test, profiled=profiled) & _suspected(judged))
         for verdict in judged.verdicts:
-            if verdict.metric.name in asked & suspected:
-                yield confirm_line(test, verdict, place=where)
+            if verdict.metric.name in decided:
+                yield confirm_line(test, verdict)
+
+
+def _suspected(judged: JudgedTest) -> set[str]:
+    return {verdict.metric.name for verdict in suspects(judged)}

@@ -156,8 +156,6 @@ def confirm_heading(tests: int, controls: int, *, number: int, passes: int) -> s
 
 
 def controls_line(controls: int, move: float) -> str:
-    if format_change(move) == format_change(0):
-        return f"{counted(controls, 'control')}: no change"
     way = "slower" if move > 0 else "faster"
     return f"{counted(controls, 'control')}: {format_fraction(abs(move))} {way}"
 
@@ -167,9 +165,8 @@ def shift_refuted_line(shift: Shift) -> str:
     return f"not the machine: {moved} moved, and the controls did not"
 
 
-def confirm_line(test: str, verdict: Verdict, *, place: str) -> str:
-    """Return the result of a metric; ``place`` counts passes and tests."""
-    start = f"{place}: {test}: {verdict.metric.name}"
+def confirm_line(test: str, verdict: Verdict) -> str:
+    start = f"{test}: {verdict.metric.name}"
     if verdict.outcome is Outcome.NO_DATA or not verdict.confirmed:
         return f"{start} could not be confirmed"
     value = format_value(verdict.metric, verdict.confirmed[-1], beside=verdict.centre)

@@ -76,17 +76,15 @@ def test_confirm_line_shows_the_newest_value_beside_the_baseline(
     outcome: Outcome, said: str
 ) -> None:
     verdict = replace(SUSPECT, outcome=outcome, confirmed=(11.0, 0.25))
-    assert confirm_line("t.py::t", verdict, place="test 3/16") == (
-        f"test 3/16: t.py::t: latency 0.2500 ms, baseline 10.00 ms: {said}"
+    assert confirm_line("t.py::t", verdict) == (
+        f"t.py::t: latency 0.2500 ms, baseline 10.00 ms: {said}"
     )
 
 
 def test_confirm_line_of_what_could_not_be_measured_again() -> None:
     unknown = Verdict(TIME, Outcome.NO_DATA, Reason.NOT_CONFIRMED)
     for verdict in (unknown, replace(SUSPECT, confirmed=())):
-        assert confirm_line("t.py::t", verdict, place="test 1/2") == (
-            "test 1/2: t.py::t: latency could not be confirmed"
-        )
+        assert confirm_line("t.py::t", verdict) == ("t.py::t: latency could not be confirmed")
 
 
 def test_shift_names_no_cause_but_the_tests_and_what_differs() -> None:
