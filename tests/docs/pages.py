@@ -24,8 +24,8 @@ _FILES: Final = frozenset({"python", "json", "toml", "yaml"})
 _NAMED: Final = re.compile(r"`([\w./-]+\.(?:py|json|toml|yaml))`[^`]*\Z")
 #: A file of this repository that a page has its reader save.
 _SAVED: Final = re.compile(r"^Save \[`([\w./-]+)`\]\((\S+)\)", re.MULTILINE)
-#: What a step is compared with, in the command that was printed to revert it.
-_SOURCE: Final = re.compile(r"--source=[0-9a-f]{12}\b")
+#: The command that was printed to revert a step: the states before and after it are new each time.
+_REVERT: Final = re.compile(r"git diff-tree -p --binary [0-9a-f]{12} [0-9a-f]{12}")
 #: The page says how wide a terminal its output needs, in a comment that readers do not see.
 _WIDE: Final = re.compile(r"<!-- (\d+) columns -->\Z")
 #: What sets up an environment is done already where tests run.
@@ -79,9 +79,9 @@ class Reader:
         newest = max(records, key=lambda file: file.stat().st_mtime_ns, default=None)
         if newest is not None:
             command = _RUN.sub(newest.stem, command)
-        source = _SOURCE.search(self.printed)
-        if source is not None:
-            command = _SOURCE.sub(source[0], command)
+        revert = _REVERT.search(self.printed)
+        if revert is not None:
+            command = _REVERT.sub(revert[0], command)
         if self.run_here is not None and command.startswith("ttnn-perf "):
             return self.run_here(self.folder, shlex.split(command)[1:])
         place = self.folder / "went to"
