@@ -184,7 +184,7 @@ def run_calibrate(options: argparse.Namespace) -> Result:
 
 def add_journal(parser: argparse.ArgumentParser) -> None:
     add_argument(parser, "test TEST", "only this test, file or folder (default: all)", nargs="?")
-    add_format(parser, "markdown")
+    add_format(parser)
 
 
 def run_journal(options: argparse.Namespace) -> Result:
@@ -194,7 +194,6 @@ def run_journal(options: argparse.Namespace) -> Result:
     """
     from pytest_ttnn_perf.experiments.journal import (
         journal_listing,
-        journal_markdown,
         read_steps,
         steps_of_branch,
         ways_of,
@@ -212,8 +211,6 @@ def run_journal(options: argparse.Namespace) -> Result:
     if options.test and not ways:
         known = ", ".join(way.test for way in found) or "none"
         raise UsageError(f"no step has measured {options.test}; steps have measured: {known}")
-    if options.format == "markdown":
-        return Result(journal_markdown(steps, ways))
     return Result(journal_listing(steps, ways).text(options.format))
 
 

@@ -70,7 +70,6 @@ from pytest_ttnn_perf.report.tables import (
     Result,
     shown_path,
 )
-from pytest_ttnn_perf.report.terminal import LiveLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -243,15 +242,13 @@ def run_import(options: argparse.Namespace) -> Result:
         raise UsageError("expected run records, found none: make some with pytest --ttnn-perf")
     done: Counter[bool] = Counter()
     unreadable: list[str] = []
-    with LiveLine() as line:
-        for number, file in enumerate(files, start=1):
-            line.progress(f"sending run records: {number} of {len(files)}", number % 100 == 0)
-            try:
-                run = read_run(file)
-            except InputError as error:
-                unreadable.append(str(error))
-                continue
-            done[send(database, run, RecordFile(file))] += 1
+    for file in files:
+        try:
+            run = read_run(file)
+        except InputError as error:
+            unreadable.append(str(error))
+            continue
+        done[send(database, run, RecordFile(file))] += 1
     if not done:
         problem = f"none of the {len(files)} files is a run record that can be read"
         raise InputError(files[0].parent, f"{problem}; the first: {unreadable[0]}")
@@ -279,16 +276,13 @@ def run_export(options: argparse.Namespace) -> Result:
 
     folder: Path = options.output or _records_folder()
     written = existing = 0
-    records = stored_records(database)
-    with LiveLine() as line:
-        for number, record in enumerate(records, start=1):
-            line.progress(f"writing run records: {number} of {len(records)}", number % 100 == 0)
-            file = folder / record.name
-            if file.exists():
-                existing += 1
-            else:
-                write_text(file, record.text() + "\n")
-                written += 1
+    for record in stored_records(database):
+        file = folder / record.name
+        if file.exists():
+            existing += 1
+        else:
+            write_text(file, record.text() + "\n")
+            written += 1
     there = f"; {existing} already there" if existing else ""
     return plain(
         [f"wrote {counted(written, 'run record')} to {shown_path(folder, folder.cwd())}{there}"]

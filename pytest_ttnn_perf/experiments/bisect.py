@@ -8,7 +8,6 @@ own effect, and would show a wrong turn.
 
 from __future__ import annotations
 
-import time
 from contextlib import ExitStack, contextmanager, suppress
 from enum import Enum
 from math import ceil, expm1, log1p, log2
@@ -40,7 +39,6 @@ from pytest_ttnn_perf.experiments.rounds import (
     Turns,
     Version,
     compare_tests,
-    duration,
     hold_machine,
     rounds_of,
     run_rounds,
@@ -230,7 +228,6 @@ class Hunt:
         self.effects: Sequence[Comparison] = ()
         self.end, self.why = End.INTERRUPTED, ""
         self._by_id = {each.id: each for each in history}
-        self._start_s = time.monotonic()
 
     @property
     def threshold(self) -> float:
@@ -258,11 +255,7 @@ class Hunt:
         text = f"{counted(left, 'commit')} left, about {to_measure} to measure"
         if not to_measure:
             text = "1 commit left, to compare with the one before it"
-        measured = sum(bool(step.found) for step in self.steps) + (self.followed is not None)
-        if not measured:
-            return text
-        each_s = (time.monotonic() - self._start_s) / measured
-        return f"{text}, {duration(each_s * (to_measure + 1))}"
+        return text
 
     @property
     def before(self) -> Commit:

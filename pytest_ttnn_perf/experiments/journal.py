@@ -22,7 +22,6 @@ from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, Metric, spli
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.experiments.repository import Repository
 from pytest_ttnn_perf.gate.record import ignore_folder
-from pytest_ttnn_perf.report.markdown import code, heading_rows, prose, table_row
 from pytest_ttnn_perf.report.tables import (
     BELOW,
     DROPPED,
@@ -478,7 +477,7 @@ def _counts(part: Part) -> str:
     return _signed(effect.defined, part.counts, effect.before)
 
 
-_COLUMNS: Final[tuple[Column[Part], ...]] = (
+_PARTS: Final[Columns[Part]] = Columns(
     Column("number", lambda p: p.number, "step", right=True),
     Column("message", lambda p: p.step.message, "change", fit=Fit(least=16)),
     Column("decision", lambda p: p.step.decision.value, "answer"),
@@ -495,7 +494,6 @@ _COLUMNS: Final[tuple[Column[Part], ...]] = (
     Column("counts", lambda p: p.counts, "counts", _counts, right=True),
     Column("why", _why, "why", fit=BELOW),
 )  # fmt: skip
-_PARTS: Final = Columns(*_COLUMNS)
 
 
 def _remaining(way: Way) -> Iterator[str]:
@@ -516,21 +514,6 @@ def _remaining(way: Way) -> Iterator[str]:
         )
     if situation.bottleneck is not None:
         yield f"bottleneck: {situation.bottleneck}"
-
-
-def journal_markdown(steps: Sequence[Step], ways: Sequence[Way]) -> str:
-    """Return a journal for the text of a pull request."""
-    parts = ["### Optimization steps\n", f"{prose(_count_line(steps, ways))}\n"]
-    shown = [each for each in _COLUMNS if each.heading and each.name != "why"]
-    right = frozenset(place for place, column in enumerate(shown) if column.right)
-    for way in ways:
-        rows = heading_rows([column.heading for column in shown], right=right)
-        for part in way.parts:
-            rows += table_row([prose(column.text(part)) for column in shown])
-        title = _title(way).removeprefix(way.test).strip()
-        remaining = "".join(f"- {prose(line)}\n" for line in _remaining(way))
-        parts += [f"#### {code(way.test)}\n", f"{prose(title)}\n", rows, remaining]
-    return "\n".join(parts)
 
 
 def _document(steps: Sequence[Step], ways: Sequence[Way]) -> dict[str, object]:

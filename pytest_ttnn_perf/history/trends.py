@@ -478,13 +478,12 @@ def _named(hosts: Collection[str]) -> str:
 class Changes(Struct, frozen=True):
     """Changes grouped by cause, and counts of series.
 
-    ``too_short`` are series of too few runs, ``others`` those of no gated time or throughput.
+    ``too_short`` are series of too few runs.
     """
 
     groups: tuple[tuple[SeriesChange, ...], ...]
     series: int
     too_short: int
-    others: int
 
 
 def changes_of(history: RunHistory, *, metric: str | None = None) -> Changes:
@@ -509,8 +508,7 @@ def changes_of(history: RunHistory, *, metric: str | None = None) -> Changes:
         (tuple(sorted(group, key=lambda one: -abs(one.size))) for group in groups.values()),
         key=lambda group: (kinds.index(group[0].kind), -group[0].after),
     )
-    short, others = len(looked_at) - len(long_enough), len(every) - len(looked_at)
-    return Changes(tuple(ordered), len(long_enough), short, others)
+    return Changes(tuple(ordered), len(long_enough), len(looked_at) - len(long_enough))
 
 
 #: Of one cause, so many tests are shown; the other formats have all.
@@ -529,8 +527,6 @@ def trends_listing(history: RunHistory, *, metric: str | None = None) -> Listing
         lines.append(
             f"too short to tell: {found.too_short} series of less than {LEAST_SERIES} runs"
         )
-    if found.others:
-        lines.append(f"not looked at: {found.others} series of what is no gated time or throughput")
     lines += history_lines(history)
     document = {
         "changes": [

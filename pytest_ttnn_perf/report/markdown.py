@@ -19,12 +19,9 @@ from pytest_ttnn_perf.report.findings import (
     title,
 )
 from pytest_ttnn_perf.report.sentences import (
-    heading,
     label,
     remedy_of,
     sentence,
-    sweep_sentences,
-    sweep_table,
 )
 from pytest_ttnn_perf.report.tables import format_change, format_fraction, format_value
 from pytest_ttnn_perf.report.terminal import (
@@ -194,16 +191,6 @@ def _findings_section(report: CiReport) -> Iterator[Section]:
     yield Section(f"\n### Checklist: {counts}\n\n", tuple(items), noun="rule")
 
 
-def _sweep_sections(report: CiReport) -> Iterator[Section]:
-    for sweep in report.summary_options.sweeps:
-        said = "".join(f"- {prose(text)}\n" for text in sweep_sentences(sweep))
-        headings, rows = sweep_table(sweep)
-        head = f"\n### S{prose(heading(sweep))[1:]}\n\n{said}\n{_summary('Points')}"
-        cells = (table_row([prose(cell) or " " for cell in row]) for row in rows)
-        table = heading_rows([prose(each) or " " for each in headings])
-        yield Section(head + table, tuple(cells), _FOLDED, noun="point")
-
-
 def _rule(found: dict[Finding, list[str]], *, is_open: bool) -> str:
     first = next(iter(found))
     tests = list(dict.fromkeys(test for names in found.values() for test in names))
@@ -340,7 +327,7 @@ def markdown_text(report: CiReport, *, most_bytes: int = COMMENT_BYTES) -> str:
         *_findings_section(report),
         *_missing_sections(report),
     ]
-    folded = [*_sweep_sections(report), *_environment(report)]
+    folded = [*_environment(report)]
     rows = [_row(judged, verdict) for judged in report.tests for verdict in judged.verdicts]
     if rows:
         head = f"\n{_summary(f'All metrics: {len(rows):,}')}{_HEADING}"

@@ -326,30 +326,19 @@ def wrapped(text: str, width: int, *, hanging: int | None = None) -> Iterator[st
     yield line.rstrip()
 
 
-#: A command at the end of a line, and its words: what is quoted is part of one.
+#: A command at the end of a line.
 _COMMAND: Final = re.compile(r"(?<=: )(?:[A-Z][A-Z_]*=\S+ )*(?:pytest|ttnn-perf|python) \S.*$")
-_WORDS: Final = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"[^"]*")+""")
 
 
 def fitted(text: str, width: int) -> Iterator[str]:
-    """Yield a line in this ``width``; its command can be copied."""
-    found = _COMMAND.search(text) if columns_of(text) > width else None
-    if found is None:
+    """Yield a line in this ``width``, whole if it ends in a command.
+
+    What the terminal breaks itself can be copied as one line.
+    """
+    if _COMMAND.search(text):
+        yield text
+    else:
         yield from wrapped(text, width)
-        return
-    start = len(text) - len(text.lstrip(" "))
-    *before, line = wrapped(text[: found.start()].rstrip(), width)
-    yield from before
-    words = [inert(word) for word in _WORDS.findall(found[0])]
-    for place, word in enumerate(words):
-        # What follows the last word is no other line.
-        room = width if place == len(words) - 1 else width - 2
-        if place and columns_of(f"{line} {word}") > room:
-            yield f"{line} \\"
-            line = f"{' ' * start}  {word}"
-        else:
-            line = f"{line} {word}"
-    yield line
 
 
 def printed(blocks: Iterable[Block], style: Style) -> Iterator[str]:

@@ -56,9 +56,3 @@ def test_run(recorded: Project, monkeypatch: pytest.MonkeyPatch, full: str, begi
     golden = "run_80" if full == "128" else "no_room_80"
     assert_golden(f"sweep/{golden}", text[text.index(f"=== {begin}") :])
     fits(text[text.index("=== ttnn-perf") :], 80)
-
-
-def test_markdown(recorded: Project) -> None:
-    recorded.pytest("--ttnn-perf", "--ttnn-perf-markdown=run.md", "--ttnn-perf-checklist=off")
-    text = (recorded.path / "run.md").read_text()
-    assert_golden("sweep/markdown", text[text.index("### Sweep") : text.index("**Environment")])

@@ -22,7 +22,6 @@ from pytest_ttnn_perf.experiments.journal import (
     Step,
     StepFinding,
     journal_listing,
-    journal_markdown,
     read_steps,
     ways_of,
     write_step,
@@ -185,6 +184,5 @@ def test_the_object_of_a_step_is_small_whatever_is_in_it(much: Callable[[Step], 
 
 def test_the_journal() -> None:
     ways = ways_of(STEPS)
-    assert_golden("journal_markdown", journal_markdown(STEPS, ways).rstrip("\n"))
     text = journal_listing(STEPS, ways).text("table", Style(80, wrap=True)).rstrip("\n")
     assert_golden("journal_table", text)

@@ -161,8 +161,6 @@ _PLAN_FIELDS: Final = (
 )
 #: What differs by less is the same to a reader.
 _SAME: Final = 1.01
-#: How many tests of one reason are named; the others are counted.
-_MOST_NAMED: Final = 3
 
 
 def plan_listing(planned: Sequence[RegionPlan]) -> Listing:
@@ -313,11 +311,8 @@ def _missing_lines(planned: Iterable[RegionPlan]) -> Iterator[str]:
         if one.plan is None:
             reasons[one.why_not].append(one.source)
     for why, sources in reasons.items():
-        named = [source for source in sources if source]
-        more = len(named) - _MOST_NAMED
-        rest = f" and {more} more" if more > 0 else ""
-        of = f" of {', '.join(named[:_MOST_NAMED])}{rest}" if named else ""
-        yield f"no plan{of}: {why}"
+        of = sources[0] if len(sources) == 1 else counted(len(sources), "test")
+        yield f"no plan{f' of {of}' if of else ''}: {why}"
 
 
 def _document(one: RegionPlan) -> dict[str, Any]:

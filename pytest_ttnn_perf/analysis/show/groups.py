@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from enum import Enum
 from math import prod
-from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, to_builtins
@@ -33,7 +32,6 @@ from pytest_ttnn_perf.analysis.checklist.products import (
 )
 from pytest_ttnn_perf.analysis.checklist.savings import (
     device_ops,
-    executions,
     gaps_of,
     kernel_ns,
     op_name,
@@ -333,10 +331,8 @@ def _sharding(subject: Subject) -> Iterator[Part]:
 
 _MOVES: Final = re.compile(r"reshard|interleaved_?to_?sharded|sharded_?to_?interleaved", re.I)
 _RESHARDS: Final = {
-    Reshard.NONE: "no reshard",
     Reshard.EXPLICIT: "asked for",
     Reshard.HIDDEN: "hidden inside another operation",
-    Reshard.UNKNOWN: _UNKNOWN,
 }
 
 
@@ -355,12 +351,10 @@ def _reshards(subject: Subject) -> Iterator[Part]:
     report = subject.report
     if report is None:
         return
-    kinds = (_RESHARDS[each.reshard] for each in report.operations)
-    yield _counts("operations of the report", kinds, "operations")
     moved = tuple(
         Row(f"{operation_name(report, each)}, {_RESHARDS[each.reshard]}", 1.0)
         for each in report.operations
-        if each.reshard in {Reshard.EXPLICIT, Reshard.HIDDEN}
+        if each.reshard in _RESHARDS
     )
     yield Section("reshards of the report", "operations", moved)
 
@@ -374,34 +368,17 @@ def _places(subject: Subject) -> Iterator[Part]:
     return _by_operands(subject, lambda each: _memory(each).partition("_")[0], alive)
 
 
-#: Names of gaps up to so many nanoseconds.
-_LENGTHS: Final = {
-    "below 1 µs": 1e3,
-    "1 to 10 µs": 1e4,
-    "10 to 100 µs": 1e5,
-    "100 µs to 1 ms": 1e6,
-    "1 ms and more": float("inf"),
-}
-
-
 @_analysis("host-overhead", "how long devices wait for their next op", Input.OPS)
 def _host_overhead(subject: Subject) -> Iterator[Part]:
-    def length(ns: float) -> str:
-        return next(name for name, most in _LENGTHS.items() if ns < most)
-
     table, gaps = subject.ops, gaps_of(subject)
     assert table is not None
     if isinstance(gaps, str):
         yield Answer.not_measured(gaps)
         return
     waits = [(table.op(at), max(table.columns.gap_ns[at] or 0.0, 0.0)) for at in gaps.waits]
-    lengths = _section(
-        "lengths of gaps", (Row(length(ns), ns) for _, ns in waits), "ns", "of the gaps"
-    )
     yield Figure(f"devices wait{'' if gaps.replayed else ' at most'}", gaps.share, "of the time")
     yield Figure("waited, all devices", gaps.waited_ns, "ns")
     yield Figure("worked, all devices", gaps.worked_ns, "ns")
-    yield replace(lengths, rows=tuple(sorted(lengths.rows, key=lambda row: _LENGTHS[row.label])))
     before = (Row(op_name(op), ns) for op, ns in waits)
     yield _section("waits before", before, "ns", "of the gaps")
     yield f"counted in {gaps.place}, without the gap before the first op of each"
@@ -409,19 +386,12 @@ def _host_overhead(subject: Subject) -> Iterator[Part]:
         yield gaps.caveat
 
 
-@_analysis("trace", "what runs from a trace, and its replays", Input.OPS)
+@_analysis("trace", "what runs from a trace", Input.OPS)
 def _trace(subject: Subject) -> Iterator[Part]:
     def origin(op: Op) -> str:
         return "not traced" if op.trace is None else f"trace {op.trace}, device {op.device}"
 
-    assert subject.ops is not None
-    times = subject.ops.columns.kernel_ns
-    repeated = []
-    for what, runs in sorted(executions(subject.ops).items()):
-        middle = median(sum(times[at] for at in run) for run in runs)
-        repeated.append(Row(what.rpartition(", ")[0], middle, count=len(runs)))
     yield _by_time(subject, "ops", origin)
-    yield Section("executions, median time of one", "ns", tuple(repeated))
 
 
 @_analysis("queues", "transfers between host and device, and command queues", Input.REPORT)
