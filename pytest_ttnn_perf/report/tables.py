@@ -331,7 +331,7 @@ _COMMAND: Final = re.compile(r"(?<=: )(?:[A-Z][A-Z_]*=\S+ )*(?:pytest|ttnn-perf|
 
 
 def fitted(text: str, width: int) -> Iterator[str]:
-    """Yield a line in this ``width``, whole if it ends in a command.
+    """Yield a line in this ``width``, one with a command whole.
 
     What the terminal breaks itself can be copied as one line.
     """
