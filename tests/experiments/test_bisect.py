@@ -113,8 +113,8 @@ def test_as_few_commits_are_measured_as_halving_takes() -> None:
     slower = "0000040 is slower than 0000000: a latency "
     assert re.fullmatch(re.escape(slower) + numbers, world.lines[0])
     assert re.fullmatch(f"slow 0000020 Commit 32: {numbers}", world.lines[1])
-    assert world.lines[2].startswith("32 commits left, about 5 to measure")
-    assert world.lines[-1].startswith("1 commit left, to compare with the one before it, ")
+    assert world.lines[2] == "32 commits left, about 5 to measure"
+    assert world.lines[-1] == "1 commit left, to compare with the one before it"
 
 
 def test_its_effect_is_told_against_the_commit_before_it() -> None:
