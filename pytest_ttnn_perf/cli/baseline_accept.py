@@ -27,7 +27,7 @@ from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.core.text import counted, percent
 from pytest_ttnn_perf.experiments.repository import Repository
 from pytest_ttnn_perf.gate.confirm import MEASURED_ONCE
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, session_of, settled_value
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, session_of
 from pytest_ttnn_perf.gate.judging import (
     judge_observation,
     judge_run,
@@ -144,7 +144,7 @@ def run_accept(options: argparse.Namespace) -> Result:
         if refused is not None:
             edits.refusals.append(Refusal(hardware.key, test, *refused))
         elif change is not None:
-            _add_change(edits, hardware, change, measured)
+            _add_change(edits, hardware, change, measured, judged)
         else:
             unchanged += 1
     edits.remarks += [f"{counted(there, 'test')} already in the baselines"] if there else []
@@ -378,7 +378,11 @@ _WORDS: Final = {
 
 
 def _add_change(
-    edits: Edits, hardware: Hardware, change: Change, measured: Sequence[RecordedTest]
+    edits: Edits,
+    hardware: Hardware,
+    change: Change,
+    measured: Sequence[RecordedTest],
+    judged: JudgedTest,
 ) -> None:
     records = [(result.run, result.judged) for result in measured]
     timings = {
@@ -397,6 +401,21 @@ def _add_change(
         added = f"{counted(now - then, 'session')} added"
         what[name] = _WORDS.get(change.actions[name], added)
     edits.add(hardware, change.observation.test, change, what)
+    edits.remarks += _measured_otherwise(judged, after, change)
+
+
+def _measured_otherwise(judged: JudgedTest, after: TestBaseline, change: Change) -> Iterator[str]:
+    """Yield accepted values that differ in print from their new centre."""
+    for verdict in judged.verdicts:
+        name, value = verdict.metric.name, verdict.observed
+        if change.actions.get(name) is Action.ACCEPT and value and name in after.metrics:
+            then, own = verdict.centre, centre_of(after.metrics[name])
+            told, kept = (format_value(verdict.metric, v, beside=then) for v in (value, own))
+            if told != kept:
+                yield (
+                    f"{judged.observation.test}: {name} was measured as {told}, the mean of the "
+                    f"confirm passes; the new baseline is {kept}, the median of all processes"
+                )
 
 
 def _write(edits: Edits, update: Update) -> Iterator[str]:
@@ -501,7 +520,7 @@ def _runs_by_test(history: RunHistory, suites: Suites) -> dict[tuple[Hardware, s
 
 def _is_whole(observation: Observation) -> bool:
     times = (
-        settled_value(seen)
+        seen.value
         for seen in observation.metrics.values()
         if seen.gated and seen.metric.compared_by_ratio
     )

@@ -68,7 +68,7 @@ from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.metric import Better, representative
-from pytest_ttnn_perf.core.observation import encode_run
+from pytest_ttnn_perf.core.observation import encode_run, value_of
 from pytest_ttnn_perf.core.ops import category_of
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.experiments.compare_runs import Pair, Reading, compare_runs
@@ -103,7 +103,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.baseline import Session
     from pytest_ttnn_perf.core.hardware import Hardware, Scalar
     from pytest_ttnn_perf.core.metric import Metric
-    from pytest_ttnn_perf.core.observation import Artifact, MetricObservation, Run
+    from pytest_ttnn_perf.core.observation import Artifact, MetricObservation, Run, Verdict
     from pytest_ttnn_perf.core.ops import OpTable
     from pytest_ttnn_perf.experiments.compare_runs import RunComparison
     from pytest_ttnn_perf.gate.targets import Target, TargetEntry
@@ -274,7 +274,7 @@ def _notes(table: OpTable) -> Iterator[str]:
 
 # Run records: a row has a test, a metric of it, its session if a sample is finite, its verdict.
 
-_Row = tuple[str, "MetricObservation", "Session | None", str | None]
+_Row = tuple[str, "MetricObservation", "Session | None", "Verdict | None"]
 
 
 def _spread(session: Session | None) -> str:
@@ -282,30 +282,38 @@ def _spread(session: Session | None) -> str:
     return format_fraction(session.mad / abs(session.median) if session and known else None)
 
 
+def _outcome_text(row: _Row) -> str:
+    _, observed, _, verdict = row
+    if verdict is not None:
+        return verdict.outcome.value
+    return "-" if observed.gated else "recorded only"
+
+
 _METRICS: Final[Columns[_Row]] = Columns(
     id_column(lambda row: row[0]),
     Column("metric", lambda row: row[1].metric.name, "metric", fit=METRIC),
-    Column("median", lambda row: row[2] and row[2].median, "median",
-           lambda row: format_value(row[1].metric, row[2].median if row[2] else None), right=True),
+    Column("", lambda row: format_value(row[1].metric, value_of(row[1], row[3])), "value",
+           right=True),
+    Column("median", lambda row: row[2] and row[2].median),
     Column("mad", lambda row: row[2] and row[2].mad, "spread", lambda row: _spread(row[2]),
            right=True, fit=DROPPED[2]),
     Column("n", lambda row: len(row[1].samples), "samples", right=True, fit=DROPPED[1]),
     Column("unit", lambda row: row[1].metric.unit),
     Column("source", lambda row: row[1].metric.source.value),
     Column("gated", lambda row: row[1].gated),
-    Column("outcome", lambda row: row[3], "verdict",
-           lambda row: row[3] or ("-" if row[1].gated else "recorded only")),
+    Column("outcome", lambda row: row[3] and row[3].outcome.value, "verdict", _outcome_text),
+    Column("value", lambda row: value_of(row[1], row[3])),
 )  # fmt: skip
 
 
 def _metrics_of(run: Run) -> list[_Row]:
     rows: list[_Row] = []
     for test, judged in run.tests.items():
-        outcomes = {verdict.metric.name: verdict.outcome.value for verdict in judged.verdicts}
+        verdicts = {verdict.metric.name: verdict for verdict in judged.verdicts}
         for name, observed in judged.observation.metrics.items():
             finite = tuple(sample for sample in observed.samples if not isnan(sample))
             session = session_of(observed, finite) if finite else None
-            rows.append((test, observed, session, outcomes.get(name)))
+            rows.append((test, observed, session, verdicts.get(name)))
     return rows
 
 

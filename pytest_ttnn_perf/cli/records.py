@@ -39,7 +39,7 @@ from pytest_ttnn_perf.gate.record import ci_job
 from pytest_ttnn_perf.gate.store import BaselineStore
 from pytest_ttnn_perf.report.findings import finding_document
 from pytest_ttnn_perf.report.run import ci_report, summary_options_of
-from pytest_ttnn_perf.report.sentences import Rerun, command_line, place_of, sentence
+from pytest_ttnn_perf.report.sentences import Rerun, command_line, label, place_of, sentence
 from pytest_ttnn_perf.report.tables import Column, Columns, Line, Listing, Result, json_text
 from pytest_ttnn_perf.report.terminal import summary_lines
 
@@ -360,9 +360,9 @@ def add_status(parser: argparse.ArgumentParser) -> None:
 
 
 def run_status(options: argparse.Namespace) -> Result:
-    """Show what is stored, and judge the newest run record by it.
+    """Show what is stored, and the verdicts of the newest run record.
 
-    The exit code is 0.
+    A record without verdicts is judged by what is stored. The exit code is 0.
     """
     settings = project_settings()
     store = BaselineStore(settings.baselines)
@@ -382,14 +382,16 @@ def run_status(options: argparse.Namespace) -> Result:
     }
     record = newest_record(settings)
     if record is not None:
-        gated = Gate(settings, store).judge(read_run(record), [record])
+        gate, run = Gate(settings, store), read_run(record)
+        has_verdicts = any(judged.verdicts for judged in run.tests.values())
+        gated = (gate.summarize if has_verdicts else gate.judge)(run, [record])
         document["last_run"] = _last_run(str(record), gated)
         for name, judged in gated.run.tests.items():
             document["failed"] += [{"test": name, "why": why} for why in _wrong(judged, settings)]
             document["without_baseline"] += [
                 {"test": name, "why": f"{verdict.outcome.value}: {sentence(verdict)}"}
                 for verdict in judged.verdicts
-                if verdict.outcome in WITHOUT_BASELINE
+                if verdict.outcome in WITHOUT_BASELINE and verdict.metric.name not in judged.written
             ]
         document["without_result"] = list(lost_tests(gated.run, store))
     steps = []
@@ -411,7 +413,8 @@ def run_status(options: argparse.Namespace) -> Result:
 
 def _last_run(record: str, gated: GateSummary) -> dict[str, object]:
     run = gated.run
-    outcomes = Counter(v.outcome.value for judged in run.tests.values() for v in judged.verdicts)
+    tests = run.tests.values()
+    outcomes = Counter(label(verdict, judged) for judged in tests for verdict in judged.verdicts)
     return {
         "record": record,
         "started_at": run.environment.started_at,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 from functools import partial
+from math import exp, log
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Struct
@@ -28,7 +29,7 @@ from pytest_ttnn_perf.core.hardware import (
     Hardware,
     Scalar,
 )
-from pytest_ttnn_perf.core.metric import Better, Metric, Source
+from pytest_ttnn_perf.core.metric import Better, Metric, Source, representative
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -268,6 +269,37 @@ class MetricObservation(Struct, frozen=True):
     note: Omit[str | None] = None
     capture: Omit[str | None] = None
     why_ungated: Omit[str | None] = None
+
+    @property
+    def value(self) -> float | None:
+        """The mean of confirm passes, else the first value; None if not finite.
+
+        What everything prints is ``value_of``, which knows the verdict.
+        """
+        least = 0.0 if self.metric.compared_by_ratio else -LARGEST
+        usable = [
+            representative(self.metric, samples)
+            for samples in (self.samples, *self.confirmations)
+            if samples and all(-LARGEST <= each <= LARGEST for each in samples)
+        ]
+        again = [value for value in usable[1:] if value > least]
+        if again and self.metric.compared_by_ratio:
+            return exp(sum(map(log, again)) / len(again))
+        return usable[-1] if usable else None
+
+
+def value_of(observed: MetricObservation | None, verdict: Verdict | None) -> float | None:
+    """Return the one value of a metric in a run, which everything prints.
+
+    Measured once, it is what was measured, whatever the machine excuses. Measured again, it is that
+    of the verdict: the mean of the confirm passes; if one of them cleared the test, what that one
+    measured, though no further on the other side than the limit; and of a new baseline what is
+    stored, the median of all. Without a verdict it is the mean of the confirm passes.
+    """
+    once = observed and observed.metric.compared_by_ratio and not observed.confirmations
+    if verdict is not None and verdict.observed is not None and not once:
+        return verdict.observed
+    return observed.value if observed is not None else None
 
 
 class Requester(Enum):

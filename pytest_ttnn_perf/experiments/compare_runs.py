@@ -9,8 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.hardware import Environment, first_difference
-from pytest_ttnn_perf.core.observation import Observation
-from pytest_ttnn_perf.gate.judge import settled_value
+from pytest_ttnn_perf.core.observation import JudgedTest, Observation, value_of
 from pytest_ttnn_perf.gate.judging import observed_change_by_op
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.core.metric import Metric
-    from pytest_ttnn_perf.core.observation import MetricObservation, Run
+    from pytest_ttnn_perf.core.observation import Run
 
 
 class Difference(Struct, frozen=True):
@@ -98,9 +97,9 @@ def compare_runs(before: Run, after: Run) -> RunComparison:
     pairs: list[Pair] = []
     by_op: dict[str, str] = {}
     for test in dict.fromkeys([*before.tests, *after.tests]):
-        first, second = (_observation(run, test) for run in (before, after))
+        first, second = (_judged(run, test) for run in (before, after))
         pairs += pairs_of(first, second)
-        sentence = by_op_of(first, second)
+        sentence = by_op_of(first.observation, second.observation)
         by_op |= {test: sentence} if sentence is not None else {}
     environment = (
         Difference(name, then, now)
@@ -113,20 +112,22 @@ def compare_runs(before: Run, after: Run) -> RunComparison:
     return RunComparison(before, after, tuple(pairs), tuple(environment), troubles, by_op)
 
 
-def _observation(run: Run, test: str) -> Observation:
+def _judged(run: Run, test: str) -> JudgedTest:
     if test not in run.tests:
-        return Observation(test)
-    seen = run.tests[test].observation
-    return replace(seen, hardware=seen.hardware or run.hardware)
+        return JudgedTest(Observation(test))
+    judged = run.tests[test]
+    seen = judged.observation
+    return replace(judged, observation=replace(seen, hardware=seen.hardware or run.hardware))
 
 
-def pairs_of(first: Observation, second: Observation) -> list[Pair]:
+def pairs_of(before: JudgedTest, after: JudgedTest) -> list[Pair]:
     """Join two observations of a test, metric by metric."""
+    first, second = before.observation, after.observation
     differs = first_difference(first.setting, second.setting)
     obstacle = _other_hardware(first, second) or (Difference(*differs) if differs else None)
     pairs = []
     for name in dict.fromkeys([*first.metrics, *second.metrics]):
-        then, now = (_reading(side.metrics.get(name)) for side in (first, second))
+        then, now = (_reading(side, name) for side in (before, after))
         in_the_way = (obstacle or _other_metric(then.metric, now.metric)) if then and now else None
         pairs.append(Pair(first.test, name, then, now, in_the_way))
     return pairs
@@ -136,8 +137,12 @@ def by_op_of(first: Observation, second: Observation) -> str | None:
     return None if _other_hardware(first, second) else observed_change_by_op(first, second)
 
 
-def _reading(observed: MetricObservation | None) -> Reading | None:
-    return None if observed is None else Reading(observed.metric, settled_value(observed))
+def _reading(judged: JudgedTest, name: str) -> Reading | None:
+    observed = judged.observation.metrics.get(name)
+    if observed is None:
+        return None
+    own = (verdict for verdict in judged.verdicts if verdict.metric.name == name)
+    return Reading(observed.metric, value_of(observed, next(own, None)))
 
 
 def _other_hardware(first: Observation, second: Observation) -> Difference | None:

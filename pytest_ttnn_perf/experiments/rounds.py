@@ -25,6 +25,7 @@ from pytest_ttnn_perf.core.errors import DecodeError, UsageError
 from pytest_ttnn_perf.core.metric import Better, representative
 from pytest_ttnn_perf.core.observation import (
     NO_LIMITS,
+    JudgedTest,
     Observation,
     Outcome,
     Reason,
@@ -426,7 +427,7 @@ class _TestRounds:
         self.by_op = by_op_of(then, self.now)
         self.gated = [
             pair
-            for pair in pairs_of(then, self.now)
+            for pair in pairs_of(JudgedTest(then), JudgedTest(self.now))
             if any(side[pair.metric].gated for side in sides if pair.metric in side)
         ]
 

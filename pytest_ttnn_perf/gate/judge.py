@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.baseline import Session
+from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
 from pytest_ttnn_perf.core.codec import LARGEST
 from pytest_ttnn_perf.core.hardware import first_difference
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source, median, representative
 from pytest_ttnn_perf.core.observation import NO_LIMITS, End, EndKind, Outcome, Reason, Verdict
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN
-from pytest_ttnn_perf.gate.ratios import judge_ratio, mad
+from pytest_ttnn_perf.gate.ratios import centre_of, judge_ratio, mad
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeAlias
 
-    from pytest_ttnn_perf.core.baseline import MetricBaseline, TestBaseline
+    from pytest_ttnn_perf.core.baseline import TestBaseline
     from pytest_ttnn_perf.core.observation import MetricObservation, Observation
     from pytest_ttnn_perf.gate.ratios import Suite
 
@@ -227,6 +227,15 @@ def session_of(observed: MetricObservation, samples: tuple[float, ...], run: str
     return Session(centre, min(spread, LARGEST), len(samples), run)
 
 
+def _value_to_store(observed: MetricObservation) -> float:
+    """Return what becomes the centre of a new baseline."""
+    if not observed.confirmations:
+        return representative(observed.metric, observed.samples)
+    measured = (observed.samples, *observed.confirmations)
+    sessions = tuple(session_of(observed, samples) for samples in measured)
+    return centre_of(MetricBaseline(observed.metric, sessions))
+
+
 def _obstacle(
     observation: Observation, baseline: TestBaseline | None, other_keys: tuple[str, ...]
 ) -> Verdict | None:
@@ -260,7 +269,7 @@ def _judge_metric(
         return replace(
             obstacle or Verdict(NO_METRIC, Outcome.NO_BASELINE, Reason.NEW_METRIC),
             metric=observed.metric,
-            observed=representative(observed.metric, observed.samples),
+            observed=_value_to_store(observed),
             samples=len(observed.samples),
         )
     if observed.metric.better is Better.EQUAL:
@@ -442,14 +451,6 @@ def is_learning(verdict: Verdict) -> bool:
     """
     small = verdict.change is not None and round(verdict.change, 9) < DEFAULT_POLICY.too_noisy
     return verdict.provisional and verdict.reason is None and small
-
-
-def settled_value(observed: MetricObservation) -> float | None:
-    """Return the value of the last measurement that has one."""
-    for samples in (*reversed(observed.confirmations), observed.samples):
-        if samples and all(map(math.isfinite, samples)):
-            return representative(observed.metric, samples)
-    return None
 
 
 def _fraction(part: float, whole: float) -> float | None:

@@ -39,7 +39,6 @@ from pytest_ttnn_perf.gate.judge import (
     doubt_gains,
     is_learning,
     judge_test,
-    settled_value,
 )
 from pytest_ttnn_perf.gate.machine_shift import Suites, explain_by_shift
 from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES, VERDICT_RULES, ask_numbers
@@ -147,7 +146,7 @@ def observed_change_by_op(before: Observation, after: Observation) -> str | None
     times_ns: dict[str, tuple[float, float]] = {}
     for name, observed in before.metrics.items():
         if observed.metric.is_kernel_time and name in after.metrics:
-            then, now = settled_value(observed), settled_value(after.metrics[name])
+            then, now = observed.value, after.metrics[name].value
             if then is not None and now is not None:
                 times_ns[split_metric(name)[1]] = (then, now)
     return change_by_op(before.ops, after.ops, times_ns)

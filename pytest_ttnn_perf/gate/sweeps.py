@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.codec import Omit  # noqa: TC001 (read with a sweep)
 from pytest_ttnn_perf.core.hardware import Scalar, first_difference
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source, median, representative
-from pytest_ttnn_perf.core.observation import Outcome
+from pytest_ttnn_perf.core.observation import Outcome, value_of
 from pytest_ttnn_perf.core.text import quantity
 
 if TYPE_CHECKING:
@@ -123,8 +123,7 @@ def _estimate(judged: JudgedTest, name: str) -> Estimate | None:
     verdict = next((each for each in judged.verdicts if each.metric.name == name), None)
     if verdict is None or verdict.centre is None:
         return value, noise
-    if verdict.confirmed and verdict.observed:
-        value = verdict.observed  # all that was measured, as the gate sees it
+    value = value_of(observed, verdict) or value
     if verdict.limit and not verdict.provisional and observed.limits.tolerance is None:
         noise = max(noise, verdict.limit)
     return value, noise

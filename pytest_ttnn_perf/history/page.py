@@ -28,10 +28,10 @@ from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.finding import RuleOutcome
 from pytest_ttnn_perf.core.hardware import UNKNOWN
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, metric_in
-from pytest_ttnn_perf.core.observation import Outcome, Reason
+from pytest_ttnn_perf.core.observation import Outcome, Reason, value_of
 from pytest_ttnn_perf.core.ops import CALLS, OpGroups
 from pytest_ttnn_perf.core.text import counted, visible
-from pytest_ttnn_perf.gate.judge import NO_METRIC, settled_value
+from pytest_ttnn_perf.gate.judge import NO_METRIC
 from pytest_ttnn_perf.gate.judging import change_by_op, changed_times_ns, differences_of
 from pytest_ttnn_perf.history.page_html import TONES, in_words, page_html
 from pytest_ttnn_perf.history.runs import (
@@ -345,9 +345,7 @@ def _metric(
     """
     observation = judged.observation
     observed = observation.metrics.get(metric.name)
-    value = verdict.observed if verdict else None
-    if value is None and observed is not None:
-        value = settled_value(observed)
+    value = value_of(observed, verdict)
     centre = verdict.centre if verdict else None
     unit, scale = display_unit(metric, value if centre is None else centre)
     setting = tuple(sorted(observation.setting.items(), key=lambda item: item[0]))

@@ -16,9 +16,8 @@ from pytest_ttnn_perf.analysis.readers.detect import read_run
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.hardware import Hardware
 from pytest_ttnn_perf.core.metric import median
-from pytest_ttnn_perf.core.observation import Outcome
+from pytest_ttnn_perf.core.observation import Outcome, value_of
 from pytest_ttnn_perf.core.text import counted
-from pytest_ttnn_perf.gate.judge import settled_value
 from pytest_ttnn_perf.machine.git import TIMEOUT_S, Git, GitError, described_commit, top_level
 from pytest_ttnn_perf.report.tables import (
     BELOW,
@@ -274,7 +273,7 @@ def _readings(judged: JudgedTest, run: Run) -> Iterator[Reading]:
     verdicts = {verdict.metric.name: verdict for verdict in judged.verdicts}
     setting = tuple(sorted(observation.setting.items(), key=lambda item: item[0]))
     for name, observed in observation.metrics.items():
-        value = settled_value(observed)
+        value = value_of(observed, verdicts.get(name))
         if hardware is not None and value is not None:
             yield Reading(
                 observation.test,

@@ -8,7 +8,7 @@ import platform
 import re
 from datetime import datetime, timezone
 from hashlib import blake2b
-from math import isfinite, prod
+from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.files import write_text
-from pytest_ttnn_perf.core.metric import representative, split_metric
+from pytest_ttnn_perf.core.metric import split_metric
+from pytest_ttnn_perf.core.observation import value_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -169,12 +170,8 @@ def _benchmark(
 
 
 def _value_of(judged: JudgedTest, observed: MetricObservation) -> float | None:
-    for verdict in judged.verdicts:
-        if verdict.metric.name == observed.metric.name and verdict.observed is not None:
-            return verdict.observed
-    samples = observed.samples
-    finite = samples and all(map(isfinite, samples))
-    return representative(observed.metric, samples) if finite else None
+    own = (each for each in judged.verdicts if each.metric.name == observed.metric.name)
+    return value_of(observed, next(own, None))
 
 
 def _measurement(

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.errors import WriteError
 from pytest_ttnn_perf.core.files import write_text
-from pytest_ttnn_perf.core.metric import median
-from pytest_ttnn_perf.core.observation import QUIET, WITHOUT_BASELINE, encode_heading
+from pytest_ttnn_perf.core.observation import QUIET, WITHOUT_BASELINE, encode_heading, value_of
 from pytest_ttnn_perf.core.settings import Checklist, Missing
 from pytest_ttnn_perf.core.text import visible
 from pytest_ttnn_perf.gate.health import find_orphans, health_of
@@ -171,8 +170,9 @@ def property_pairs(judged: JudgedTest, hardware: Hardware | None) -> list[tuple[
         pairs += _of_verdict(verdict) if verdict.metric.name != _NO_METRIC else []
     judged_names = {verdict.metric.name for verdict in judged.verdicts}
     for name, observed in observation.metrics.items():
-        if name not in judged_names and observed.samples:
-            pairs.append((name, _number(float(median(observed.samples)))))
+        value = value_of(observed, None)
+        if name not in judged_names and value is not None:
+            pairs.append((name, _number(value)))
             pairs.append((f"{name}.unit", observed.metric.unit))
     found = sorted(finding.code for finding in judged.findings if finding.stands)
     pairs += [("findings", ",".join(found))] if found else []

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 from msgspec import Struct
 
 from pytest_ttnn_perf.core.hardware import UNKNOWN
-from pytest_ttnn_perf.core.metric import Source, representative
-from pytest_ttnn_perf.core.observation import QUIET, Outcome, Reason
+from pytest_ttnn_perf.core.metric import Source
+from pytest_ttnn_perf.core.observation import QUIET, Outcome, Reason, value_of
 from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.core.text import counted, inert, inert_lines
 from pytest_ttnn_perf.gate.health import BaselineHealth
@@ -432,10 +432,7 @@ class _Row(NamedTuple):
 
     @property
     def observed(self) -> float | None:
-        if self.verdict is not None:
-            return self.verdict.observed
-        samples = self.judged.observation.metrics[self.metric.name].samples
-        return representative(self.metric, samples) if samples else None
+        return value_of(self.judged.observation.metrics.get(self.metric.name), self.verdict)
 
 
 #: The first of a test stands for the others.
