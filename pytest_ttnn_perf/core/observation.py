@@ -272,9 +272,9 @@ class MetricObservation(Struct, frozen=True):
 
     @property
     def value(self) -> float | None:
-        """The mean of confirm passes, else the first value; None if not finite.
+        """The mean of confirm passes, else what was measured at first.
 
-        What everything prints is ``value_of``, which knows the verdict.
+        None without finite samples. What is printed is ``value_of``, which knows the verdict.
         """
         least = 0.0 if self.metric.compared_by_ratio else -LARGEST
         usable = [
@@ -289,16 +289,18 @@ class MetricObservation(Struct, frozen=True):
 
 
 def value_of(observed: MetricObservation | None, verdict: Verdict | None) -> float | None:
-    """Return the one value of a metric in a run, which everything prints.
+    """Return the value of a metric that everything prints.
 
     Measured once, it is what was measured, whatever the machine excuses. Measured again, it is that
     of the verdict: the mean of the confirm passes; if one of them cleared the test, what that one
     measured, though no further on the other side than the limit; and of a new baseline what is
     stored, the median of all. Without a verdict it is the mean of the confirm passes.
     """
-    once = observed and observed.metric.compared_by_ratio and not observed.confirmations
-    if verdict is not None and verdict.observed is not None and not once:
-        return verdict.observed
+    if verdict is not None and verdict.observed is not None:
+        # Of what was measured once, the samples say it, should a record have been edited.
+        once = verdict.metric.compared_by_ratio and not verdict.confirmed
+        if observed is None or observed.confirmations or not once:
+            return verdict.observed
     return observed.value if observed is not None else None
 
 
