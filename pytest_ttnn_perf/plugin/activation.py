@@ -164,7 +164,8 @@ def _lead(config: pytest.Config, settings: Settings, rank: tuple[int, int] | Non
     run = RunReport(
         gate,
         _rerun(config, settings.update),
-        verbose=config.known_args_namespace.verbose > 0,
+        # With `-p no:terminal` there is no such option.
+        verbose=getattr(config.known_args_namespace, "verbose", 0) > 0,
     )
     register = config.pluginmanager.register
     collection = TestCollection(config)
