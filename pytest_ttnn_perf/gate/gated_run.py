@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -32,6 +32,7 @@ from pytest_ttnn_perf.gate.judging import (
     violations,
 )
 from pytest_ttnn_perf.gate.machine_shift import (
+    ALIKE,
     Suites,
     bears_out,
     explain_by_shift,
@@ -49,8 +50,18 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.baseline import MetricBaseline
     from pytest_ttnn_perf.core.hardware import Hardware
     from pytest_ttnn_perf.core.metric import Source
-    from pytest_ttnn_perf.core.observation import Coverage, JudgedTest, Location, Shift, SweepPoint
+    from pytest_ttnn_perf.core.observation import (
+        Coverage,
+        JudgedTest,
+        Location,
+        MetricObservation,
+        Shift,
+        SweepPoint,
+    )
     from pytest_ttnn_perf.core.settings import Settings
+
+
+_UNLIKE: Final = "its controls are unlike it: what slows it may not slow them"
 
 
 @dataclass(slots=True)
@@ -74,6 +85,8 @@ class GateRun:
     _tests: dict[str, JudgedTest] = field(default_factory=dict)
     #: The names that tests are filed under, by node id, where that is not the id.
     _identities: dict[str, str] = field(default_factory=dict)
+    #: The controls of the confirm pass that is under way.
+    _controls: tuple[str, ...] = ()
     _began: bool = False
 
     def __post_init__(self) -> None:
@@ -256,6 +269,7 @@ class GateRun:
 
     def moves_of(self, controls: Mapping[str, Observation]) -> MachineMoves:
         """Return how the machine moved, by controls that were measured again."""
+        self._controls = tuple(controls)
         changes = (changes_of_control(self._tests[test], again) for test, again in controls.items())
         suites = self._suites.of(self._hardware_of(next(iter(controls), "")))
         return MachineMoves(changes, suites, otherwise=self.run.shift)
@@ -279,7 +293,21 @@ class GateRun:
         confirmed = add_confirmation(
             observation, names, again, number=number, first=first, moves=moves
         )
-        return self._record(confirmed)
+        return self._record(replace(confirmed, metrics=self._noted(test, confirmed, names)))
+
+    def _noted(
+        self, test: str, observation: Observation, names: Collection[str]
+    ) -> dict[str, MetricObservation]:
+        """Return the metrics of a suspect; a note says if no control is like it."""
+        metrics = dict(observation.metrics)
+        for name in names:
+            sources = {metrics[name].metric.source}
+            own = self._speakers([test], sources)
+            others = self._speakers(self._controls, sources)
+            alike = [likeness(one, other) for one in own for other in others]
+            if alike and max(alike) < ALIKE and metrics[name].note is None:
+                metrics[name] = replace(metrics[name], note=_UNLIKE)
+        return metrics
 
     def cannot_confirm(self, test: str, why: str) -> JudgedTest:
         """Note that a test could not be measured again, and judge anew."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import expm1, log, log1p, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -173,6 +173,10 @@ def change_again(verdict: Verdict, samples: Sequence[float]) -> float | None:
         return None
     sign = -1.0 if verdict.metric.better is Better.HIGHER else 1.0
     return sign * log(median(samples) / verdict.centre)
+
+
+#: Tests that are less alike than this may not show what the machine did to each other.
+ALIKE: Final = 0.5
 
 
 def likeness(one: MetricBaseline, other: MetricBaseline) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -91,3 +92,25 @@ def test_what_is_in_question_is_decided_in_fresh_processes(project: Project) -> 
     ]
     places = [lines.index(each) for each in told]
     assert places == sorted(places)
+
+
+def test_controls_that_are_unlike_the_suspect_are_noted(project: Project) -> None:
+    """Where quiet tests alone are there, they may not show what slowed a noisy one."""
+    steady = {f"steady_{number}": latencies(10) for number in range(3)}
+    write_turns(project, wild=latencies(10), alike=latencies(10), **steady)
+    project.pytest("--ttnn-perf-update=new")
+    (file,) = (project.path / "baselines").rglob("test_model.json")
+    document = json.loads(file.read_text())
+    for test, stored in document["tests"].items():
+        values = (8, 12, 10, 8, 12) if "wild" in test else (10, 10, 10, 10, 10)
+        (latency,) = stored["metrics"].values()
+        latency["sessions"] = [[value, 0.01, 5, f"night-{n}"] for n, value in enumerate(values)]
+    file.write_text(json.dumps(document))
+    write_turns(project, wild=latencies(40), alike=latencies(40), **steady)
+
+    done = gate(project, "-q", "-v")
+
+    notes = [entry_of(project, id_of(name))["metrics"]["latency"].get("note") for name in
+             ("wild", "alike")]  # fmt: skip
+    assert notes == ["its controls are unlike it: what slows it may not slow them", None]
+    assert f"note {id_of('wild')}: latency: {notes[0]}" in clean(done.text)
