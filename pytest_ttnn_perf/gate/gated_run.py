@@ -298,7 +298,7 @@ class GateRun:
     def _noted(
         self, test: str, observation: Observation, names: Collection[str]
     ) -> dict[str, MetricObservation]:
-        """Return the metrics of a suspect; a note says if no control is like it."""
+        """Return the metrics of a suspect, noting controls unlike it."""
         metrics = dict(observation.metrics)
         for name in names:
             sources = {metrics[name].metric.source}
