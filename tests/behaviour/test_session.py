@@ -78,7 +78,8 @@ def test_error_while_collecting_leaves_nothing_behind(project: Project) -> None:
 
 
 def test_a_run_that_was_cut_short_is_not_complete_whatever_its_exit_code(project: Project) -> None:
-    source = dedent(INTERRUPTED).replace("raise KeyboardInterrupt", "pytest.exit('enough', returncode=0)")
+    exits = "pytest.exit('enough', returncode=0)"
+    source = dedent(INTERRUPTED).replace("raise KeyboardInterrupt", exits)
     project.write(test_model=f"import pytest\n{source}")
 
     ran = project.pytest_process("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
