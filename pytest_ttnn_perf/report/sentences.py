@@ -240,13 +240,10 @@ def busy_note(environment: Mapping[str, Scalar]) -> str | None:
     load, processors = environment.get("load_1m"), environment.get("cpu_count")
     if not isinstance(load, (int, float)) or not isinstance(processors, int):
         return None
-    others = environment.get("runnable_threads")  # the load counts the test itself
-    busy = min(load, others) if isinstance(others, int) else load
-    return (
-        None
-        if busy <= _BUSY * processors
-        else f"load {load:.3g} on {counted(processors, 'processor')}"
-    )
+    # The load counts the test itself: where nothing else wants to run, all of it may be its own.
+    others = environment.get("runnable_threads")
+    is_busy = load - 1 > _BUSY * processors and others != 0
+    return f"load {load:.3g} on {counted(processors, 'processor')}" if is_busy else None
 
 
 #: More work of others than that part of the processors disturbs times.
