@@ -1,4 +1,4 @@
-"""Analyses: figures and charts."""
+"""Analyses: figures and tables."""
 
 from __future__ import annotations
 
