@@ -131,3 +131,15 @@ def test_a_test_removed_on_one_side_and_changed_on_the_other_is_a_conflict(
         base, with_tests(base, test_a=None), with_tests(base, test_a=changed), take=Take.THEIRS
     )
     assert theirs.file.tests == {"test_a": changed}
+
+
+@given(stored_tests(), st.sampled_from(["abc", "def"]))
+def test_of_the_same_numbers_accepted_twice_the_newer_accept_stays(
+    test: TestBaseline, commit: str
+) -> None:
+    later = Acceptance("2026-11-18T10:00:00Z", commit, "again")
+    sides = [BaselineFile(HARDWARE, {"test_a": each}) for each in (
+        test, replace(test, accepted=later)
+    )]  # fmt: skip
+    for ours, theirs in (sides, sides[::-1]):
+        assert merge_files(None, ours, theirs).file.tests["test_a"].accepted == later
