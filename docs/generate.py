@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import re
 import sys
 from collections import Counter
@@ -15,6 +16,7 @@ from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, kind_of
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
 from pytest_ttnn_perf.cli.captures import rule_lines
+from pytest_ttnn_perf.cli.main import command_parser
 from pytest_ttnn_perf.core.finding import MERGED, RuleOutcome, Subject
 from pytest_ttnn_perf.core.options import OPTIONS, option_of
 from tests.harness.corpus import captures, corpus_folder
@@ -26,6 +28,7 @@ DOCS: Final = Path(__file__).parent
 OPTIONS_PAGE: Final = Path("reference", "options.md")
 RULES_FOLDER: Final = Path("rules")
 CORPUS_PAGE: Final = RULES_FOLDER / "corpus.md"
+COMMANDS_PAGE: Final = Path("reference", "cli.md")
 
 INTRODUCTION: Final = """\
 # Options
@@ -37,6 +40,22 @@ Every option has a twin in `[tool.ttnn_perf]`; see [configuration](configuration
 
 | option | twin | meaning |
 |---|---|---|
+"""
+
+COMMANDS_INTRODUCTION: Final = """\
+# Command line
+
+Generated from the code by `make docs`.
+
+Results go to stdout, everything else to stderr. Tables fit the terminal; piped output has no
+colours, and each sentence is one line. `--format json` and `csv` have all columns:
+[their fields](json.md). [Exit codes](exit-codes.md) has a table.
+
+`check`, `analyze`, `plan`, `show` and `compare` detect the format of a file by its content.
+A folder stands for its `db.sqlite`, or for the newest `ops_perf_results` CSV in it.
+
+| command | does |
+|---|---|
 """
 
 RULES_INTRODUCTION: Final = """\
@@ -74,6 +93,52 @@ def options_page() -> str:
         value = "[=WHAT]" if kind == "choice, bare" else f" {value}"
         rows.append(f"| `{(option_of(name) + value).strip()}` | `{name}` | {description} |")
     return INTRODUCTION + "\n".join(rows) + "\n"
+
+
+def commands_page() -> str:
+    """Return what each command does, and its arguments."""
+    parsers = dict(sorted(subparsers(command_parser())))
+    lines = [
+        f"| [`{name}`](#{name.replace(' ', '-')}) | {summary} |"
+        for name, (summary, _) in parsers.items()
+    ]
+    text = COMMANDS_INTRODUCTION + "\n".join(lines) + "\n"
+    for name, (_, parser) in parsers.items():
+        text += f"\n## {name}\n\n{inspect.cleandoc(parser.description or '')}\n"
+        if rows := [_argument_row(action) for action in parser._actions if action.help != HELP]:
+            text += "\n| argument | meaning |\n|---|---|\n" + "\n".join(rows) + "\n"
+    return text
+
+
+HELP: Final = "show this help message and exit"
+
+
+def subparsers(
+    parser: argparse.ArgumentParser, group: str = ""
+) -> Iterator[tuple[str, tuple[str, argparse.ArgumentParser]]]:
+    """Yield the name, the summary and the parser of each command; those of a group after it."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
+            for name, command in action.choices.items():
+                if command.description:
+                    yield f"{group}{name}", (helps[name], command)
+                yield from subparsers(command, f"{group}{name} ")
+
+
+def _argument_row(action: argparse.Action) -> str:
+    """Return the row of an option or of words."""
+    value = action.metavar or action.dest.upper()
+    if action.choices:
+        value = "|".join(map(str, action.choices))
+    value = value if isinstance(value, str) else " ".join(value)
+    if action.option_strings:
+        takes_none = action.nargs == 0
+        words = ", ".join(action.option_strings) + ("" if takes_none else f" {value}")
+    else:
+        words = f"{value}..." if action.nargs in {"*", "+"} else value
+    meaning = (action.help or "") % {"default": action.default}
+    return "| `{}` | {} |".format(*(text.replace("|", "\\|") for text in (words, meaning)))
 
 
 MERGED_INTRODUCTION = """\
@@ -141,7 +206,11 @@ def missing_capture() -> Path | None:
 
 def generated_pages() -> dict[Path, str]:
     """Return every page that follows from the code, by its place; the corpus's if all of it is."""
-    pages = {OPTIONS_PAGE: options_page(), RULES_FOLDER / "index.md": rules_index()}
+    pages = {
+        OPTIONS_PAGE: options_page(),
+        COMMANDS_PAGE: commands_page(),
+        RULES_FOLDER / "index.md": rules_index(),
+    }
     for rule in all_rules():
         pages[RULES_FOLDER / f"{rule.code}.md"] = "".join(f"{line}\n" for line in rule_lines(rule))
     if missing_capture() is None:

@@ -74,7 +74,6 @@ def commands_of(page: Path) -> Iterator[tuple[str, str]]:
 SHOWN = [
     (page, number)
     for page in (
-        "reference/cli.md",
         "how-to/use-the-checklist.md",
         "how-to/plan-an-optimization.md",
     )
