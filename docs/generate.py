@@ -67,8 +67,8 @@ The rules of the optimization checklist, by what they are about. Each has a page
 that matters, what to do, when it is no problem, and its limits.
 `ttnn-perf rules CODE` prints the same.
 
-[Use the checklist](../how-to/use-the-checklist.md) tells how to run them, change their limits and
-waive them, [The checklist](../explanation/checklist.md) what their answers mean. How often each
+[Optimize a model](../how-to/optimize.md) shows how to run them, change their limits and waive them,
+[the checklist](../explanation/checklist.md) what their answers mean. How often each
 answers what, over real captures, is in [Rules over the corpus](corpus.md).
 """
 

@@ -28,6 +28,8 @@ _SAVED: Final = re.compile(r"^Save \[`([\w./-]+)`\]\((\S+)\)", re.MULTILINE)
 _REVERT: Final = re.compile(r"git diff-tree -p --binary [0-9a-f]{12} [0-9a-f]{12}")
 #: The page says how wide a terminal its output needs, in a comment that readers do not see.
 _WIDE: Final = re.compile(r"<!-- (\d+) columns -->\Z")
+#: A page says why a block is not run, in such a comment.
+_NOT_RUN: Final = re.compile(r"<!-- not run: .*-->\Z")
 #: What sets up an environment is done already where tests run.
 _SET_UP: Final = re.compile(r"^(pip install|python3 -m venv)\b")
 _RUN: Final = re.compile(r"\b\d{8}T\d{6}Z-[0-9a-f]{6}\b")
@@ -132,7 +134,7 @@ def steps(page: str) -> Iterator[Shown]:
         indent, kind, body = len(block[1]), block[2], block[3]
         body = "".join(line[indent:] for line in body.splitlines(keepends=True))
         before = text[: block.start()].rstrip().rpartition("\n\n")[2]
-        if kind == "console":
+        if kind == "console" and not _NOT_RUN.search(before):
             wide = _WIDE.search(before)
             yield from _commands(body, int(wide[1]) if wide else 80)
         elif kind in _FILES:

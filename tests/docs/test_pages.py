@@ -12,6 +12,7 @@ import pytest
 from pytest_ttnn_perf.core.settings import ProfilerKind, Settings
 from pytest_ttnn_perf.experiments import ab
 from tests.docs.pages import Reader
+from tests.docs.test_capture_pages import mlp
 from tests.harness.project import run_command
 from tests.harness.workshop import InThisProcess, run_test
 
@@ -23,23 +24,23 @@ if TYPE_CHECKING:
 #: follow; ``make test-all`` follows the others, too.
 FIRST_PAGES = ("README.md", "docs/tutorial.md")
 PAGES = (
-    "docs/how-to/accept-from-ci.md",
+    "docs/how-to/baselines.md",
+    "docs/how-to/noise.md",
+    "docs/how-to/optimize.md",
+    "docs/how-to/why-slower.md",
+    "docs/how-to/measure-a-model.md",
     "docs/how-to/judge-a-run-from-elsewhere.md",
-    "docs/how-to/deal-with-noise.md",
-    "docs/how-to/optimize-step-by-step.md",
     "docs/how-to/sweep.md",
     "docs/how-to/measure-an-llm.md",
-    "docs/how-to/keys-and-identities.md",
     "docs/how-to/let-an-agent-optimize.md",
     "docs/how-to/use-benchmark-json.md",
     "docs/how-to/keep-a-history-database.md",
-    "docs/how-to/look-at-a-report.md",
     "docs/explanation/how-the-gate-decides.md",
     "docs/reference/files.md",
 )
 #: Whole pages that try many changes, and the test that these are measured by. ``ttnn-perf`` runs in
-#: this process and so do both sides of its rounds: with workers, as optimize-step-by-step.md has
-#: them, each page would take a minute of a processor.
+#: this process and so do both sides of its rounds: with workers, as optimize.md has them, each page
+#: would take a minute of a processor.
 WALKS = {
     "docs/how-to/optimize-a-cnn.md": "test_cnn.py::test_cnn",
     "docs/how-to/optimize-a-language-model.md": "test_llm.py::test_decode",
@@ -66,6 +67,7 @@ def test_a_walk_shows_what_its_commands_print(
 def _folder(tmp_path: Path) -> Path:
     folder = tmp_path / "reader"
     folder.mkdir()
+    (folder / "mlp.csv").write_text(mlp())
     return folder
 
 
