@@ -235,7 +235,7 @@ def gated(
 
 def _confirm(gate: GateRun, tests: list[str], measured: list[dict[str, Observation]]) -> None:
     """Do as the confirm passes of a run do, with what was measured already."""
-    number, passes = 0, gate.settings.confirm
+    number, passes = 0, gate.settings.confirm_passes
     while number < passes and (any(map(gate.in_question, tests)) or gate.doubts_shift):
         number += 1
         doubted, again = gate.doubts_shift, measured[number]
@@ -247,7 +247,7 @@ def _confirm(gate: GateRun, tests: list[str], measured: list[dict[str, Observati
         for test in asked:
             gate.confirm(test, again[test], number=number, profiled=False, moves=moves)
         if doubted and gate.run.shift is None:
-            passes = 1 + gate.settings.confirm
+            passes = 1 + gate.settings.confirm_passes
 
 
 class Peers:

@@ -342,7 +342,7 @@ def _refusal_of(
         if update is Update.NEW and Action.ADD not in actions:
             return None
         return "; ".join(map(sentence, blocked)), _remedy(blocked, command)
-    if update is Update.IMPROVED and settings.confirm:
+    if update is Update.IMPROVED and settings.confirm_passes:
         for verdict in judged.verdicts:
             if _seen_once(verdict, judged):
                 why = f"{sentence(verdict)}: measured by one process, which may have been lucky"

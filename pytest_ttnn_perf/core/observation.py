@@ -256,7 +256,8 @@ class MetricObservation(Struct, frozen=True):
     were in the first pass and in each confirm pass than their baselines say (0.05 = 5 %); None
     where unknown. ``capture`` names, by its content, the file that samples were read from, if it
     was there before the test: they are the same however often it is read. ``why_ungated`` is set
-    for a metric that is recorded only.
+    for a metric that is recorded only. ``rounds`` is what rounds against the commit of the baseline
+    found; its ``detail`` says how many, and the interval.
     """
 
     metric: Annotated[Metric, Mark.INLINE]
@@ -269,6 +270,7 @@ class MetricObservation(Struct, frozen=True):
     note: Omit[str | None] = None
     capture: Omit[str | None] = None
     why_ungated: Omit[str | None] = None
+    rounds: Omit[Verdict | None] = None
 
     @property
     def value(self) -> float | None:
@@ -294,12 +296,13 @@ def value_of(observed: MetricObservation | None, verdict: Verdict | None) -> flo
     Measured once, it is what was measured, whatever the machine excuses. Measured again, it is that
     of the verdict: the mean of the confirm passes; if one of them cleared the test, what that one
     measured, though no further on the other side than the limit; and of a new baseline what is
-    stored, the median of all. Without a verdict it is the mean of the confirm passes.
+    stored, the median of all. Of rounds it is the later version's. Without a verdict it is the
+    mean of the confirm passes.
     """
     if verdict is not None and verdict.observed is not None:
         # Of what was measured once, the samples say it, should a record have been edited.
         once = verdict.metric.compared_by_ratio and not verdict.confirmed
-        if observed is None or observed.confirmations or not once:
+        if observed is None or observed.confirmations or observed.rounds or not once:
             return verdict.observed
     return observed.value if observed is not None else None
 

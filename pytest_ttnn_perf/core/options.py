@@ -40,9 +40,10 @@ OPTIONS: Final = (
     ),
     (
         "confirm",
-        "number from 0",
+        "number from 0, or ab",
         "N",
-        "Times a suspect is measured again in a fresh process before it fails (default: 4)",
+        "Times a suspect is measured again in a fresh process before it fails (default: 4); ab: "
+        "what stays in doubt is measured in turns with its baseline's commit",
     ),
     (
         "timeout",

@@ -182,12 +182,24 @@ def _database_of_file(value: Value) -> DatabaseUrl | None:
     return found
 
 
+def _confirm(value: Value) -> int | str:
+    if value.raw == AB:
+        return AB
+    if not isinstance(value.raw, int):
+        raise value.refusal(f"a whole number from 0, or {AB!r}")
+    return value.integer()
+
+
 _Seconds = Annotated[float, Coding(Value.integer)]
 _FromOne = Coding(lambda value: value.integer(at_least=1))
 _Codes = Annotated[
     tuple[str, ...], Coding(lambda value: tuple(code.upper() for code in value.strings()))
 ]
 
+#: The value of ``confirm`` with which baselines' commits are measured, too; and how many passes
+#: there are then.
+AB: Final = "ab"
+_USUAL_PASSES: Final = 4
 #: Names of parameters that hold what somebody expects of a test, and not what the test is.
 IDENTITY_IGNORES: Final = ("expected*", "*target*", "*margin*", "*threshold*", "*tolerance*")
 
@@ -220,7 +232,7 @@ class Settings(Struct, frozen=True):
     required: bool = False
     stale_days: int = 180
     isolate: Isolate = Isolate.AUTO
-    confirm: int = 4
+    confirm: Annotated[int | str, Coding(_confirm)] = _USUAL_PASSES
     timeout: _Seconds = 3600.0
     warmup: int = 3
     iterations: Annotated[int, _FromOne] = 10
@@ -260,6 +272,10 @@ class Settings(Struct, frozen=True):
     helper_asserts: HelperAsserts = HelperAsserts.KEEP
     gate_steps: tuple[str, ...] = ("inference*",)
     agents_accept: bool = True
+
+    @property
+    def confirm_passes(self) -> int:
+        return self.confirm if isinstance(self.confirm, int) else _USUAL_PASSES
 
 
 class TestSettings(Struct, frozen=True):

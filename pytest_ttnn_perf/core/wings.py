@@ -1,8 +1,8 @@
 """Doors from the gate to its wings.
 
 The gate's rooms (core, machine, gate, measure, report, plugin) never import a wing (analysis,
-experiments, history, agents, cli). They read captures, ask for findings and for changes by op, and
-announce a run that has finished through a module named here:
+experiments, history, agents, cli). They read captures, ask for findings, changes by op and rounds,
+and announce a run that has finished through a module named here:
 
     artifact = wings.captures.read_attached(file, choice, began_s=0.0)
 
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.checklist import runner as findings
     from pytest_ttnn_perf.analysis.readers import attach as captures
     from pytest_ttnn_perf.analysis.show import attribution as changes
+    from pytest_ttnn_perf.experiments import ab as rounds
 
-    __all__ = ["captures", "changes", "findings", "history"]
+    __all__ = ["captures", "changes", "findings", "history", "rounds"]
 
 _table = ""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections import Counter
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -11,11 +13,12 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.files import check_writable
 from pytest_ttnn_perf.core.observation import Outcome, Reason
-from pytest_ttnn_perf.core.settings import MAX_ROUNDS, MIN_ROUNDS
+from pytest_ttnn_perf.core.settings import MAX_ROUNDS, MIN_ROUNDS, USUAL_ROUNDS
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.experiments.paired import INCONCLUSIVE
 from pytest_ttnn_perf.experiments.repository import Repository, temporary_checkout
 from pytest_ttnn_perf.experiments.rounds import (
+    Experiment,
     Move,
     Sessions,
     Turns,
@@ -42,13 +45,14 @@ from pytest_ttnn_perf.report.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_ttnn_perf.core.observation import Verdict
+    from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.experiments.paired import Comparison, Plan
     from pytest_ttnn_perf.experiments.repository import Commit, WorkingTree
-    from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns
+    from pytest_ttnn_perf.experiments.rounds import InTurns
     from pytest_ttnn_perf.report.tables import Block
 
 
@@ -281,11 +285,13 @@ def compare_with(
     ref: str,
     asked: Experiment,
     check: Callable[[InTurns, int], str | None] | None = None,
+    tests: Sequence[str] | None = None,
 ) -> AbResult:
     """Measure the working tree and a commit in turns.
 
     ``ref`` names the commit. ``check`` looks at each round, and returns why no other may follow;
-    with it, it is recorded how times are taken.
+    with it, it is recorded how times are taken. ``tests`` are those of a run that holds the machine
+    already.
     """
     repository = Repository.around(asked.cwd)
     root, tree, cwd = repository.root, repository.working_tree(), asked.cwd.resolve()
@@ -298,14 +304,58 @@ def compare_with(
         stopped="interrupted", remarks=remarks, order_seed=asked.seed,
     )  # fmt: skip
     try:
-        with hold_machine(root, asked), temporary_checkout(root, commit.id) as other:
+        held = hold_machine(root, asked) if tests is None else nullcontext()
+        with held, temporary_checkout(root, commit.id) as other:
             here, there = Move(root, root, cwd), Move(root, other, cwd)
-            after = Version(WORKING_TREE, here, other, asked, chooses=True)
-            turns: InTurns = Turns(Version(ref, there, root, asked), after)
+            after = Version(WORKING_TREE, here, other, asked, tests=tests, chooses=True)
+            turns: InTurns = Turns(Version(ref, there, root, asked, tests=tests), after)
             stopped = run_rounds(turns, asked.rounds, lambda n: _look(asked, turns, n), check)
             return _with_rounds(result, turns, stopped, asked.plan)
     except KeyboardInterrupt:
         return result
+
+
+def against(
+    name: str | None,
+    tests: Sequence[str],
+    words: Sequence[str],
+    cwd: Path,
+    settings: Settings,
+    print_line: Callable[[str], None],
+) -> dict[str, dict[str, Verdict]]:
+    """Measure tests in turns with a commit; return verdicts by metric.
+
+    ``name`` is that of the commit, None for where the branch began. ``words`` are pytest's.
+
+    Raises:
+        TtnnPerfError: they cannot be measured so.
+    """
+    repository = Repository.around(cwd)
+    commit = repository.commit(name or repository.comparison_base() or "HEAD")
+    print_line(f"in turns with {commit_text(commit)}: {counted(len(tests), 'test')}")
+
+    def progress(text: str, milestone: bool) -> None:  # noqa: FBT001 (called by position)
+        if milestone and not text.startswith("round "):  # the looks alone
+            print_line(text)
+
+    seed = secrets.randbelow(2**32)
+    asked = Experiment(
+        ("ab", commit.short), words, USUAL_ROUNDS, cwd, settings, progress, seed=seed
+    )
+    result = compare_with(commit, commit.short, asked, tests=tests)
+    if result.stopped == "interrupted":
+        raise KeyboardInterrupt
+    wrong = [*result.troubles.values(), *filter(None, [result.stopped])]
+    if wrong and not result.compared:
+        raise UsageError(wrong[0])
+    found: dict[str, dict[str, Verdict]] = {}
+    for each in result.compared:
+        if each.low is not None and (each.is_undecided or each.outcome in _KNOWN):
+            undecided = "undecided, " if each.is_undecided else ""
+            rounds = f"{counted(each.rounds, 'round')} against {commit.short}"
+            verdict = replace(each.verdict, detail=f"{undecided}{interval_text(each)} in {rounds}")
+            found.setdefault(each.test, {})[verdict.metric.name] = verdict
+    return found
 
 
 def _look(asked: Experiment, turns: InTurns, number: int) -> tuple[str, ...]:

@@ -218,7 +218,7 @@ def calibrate(asked: Experiment, *, shape: str) -> Result:
         )
     # As workers know it, with pytest's options.
     given = found.collected["confirm"] if found.collected else None
-    rows = list(calibrate_metrics(found, settings.confirm if given is None else given))
+    rows = list(calibrate_metrics(found, settings.confirm_passes if given is None else given))
     listing = calibration_listing(rows, found.troubles, remarks=[*_remarks(found, rows)])
     return Result(listing.text(shape), failed=bool(found.troubles or found.stopped))
 

@@ -678,7 +678,7 @@ class Turns:
 
     def _begin(self, collected: Message) -> None:
         before, after = self._versions
-        if before.is_narrowed:
+        if before.is_narrowed and before.tests is None:
             identities = collected["identities"]
             before.tests = tuple(identities.get(test, test) for test in collected["tests"])
         root = collected["root"]

@@ -11,6 +11,7 @@ from pytest_ttnn_perf.core.hardware import first_difference
 from pytest_ttnn_perf.core.metric import Source, median
 from pytest_ttnn_perf.core.observation import End, EndKind, Outcome, Reason
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.machine_shift import change_again
 from pytest_ttnn_perf.gate.ratios import news_of
 from pytest_ttnn_perf.gate.update import Action, actions_of
@@ -175,11 +176,36 @@ def _is_asked(
     return len(observation.metrics[verdict.metric.name].confirmations) < passes
 
 
+def in_doubt(judged: JudgedTest, known: Callable[[Source], bool]) -> frozenset[str]:
+    """Return the metrics that rounds against the baseline's commit should decide.
+
+    Suspects that stay undecided, and where the machine is not ``known``, all that is beyond the
+    floor: too few tests say whether that is the machine.
+    """
+    observation, found = judged.observation, set()
+    if observation.problems or observation.ended:
+        return frozenset()
+    for verdict in judged.verdicts:
+        name, source = verdict.metric.name, verdict.metric.source
+        observed = observation.metrics.get(name)
+        if verdict.reason is not None or observed is None or observed.rounds or observed.capture:
+            continue
+        if not verdict.metric.compared_by_ratio or source in MEASURED_ONCE or not verdict.limit:
+            continue
+        tolerance = observed.limits.tolerance
+        floor = min(DEFAULT_POLICY.floor if tolerance is None else tolerance, verdict.limit)
+        if verdict.undecided or (not known(source) and (verdict.change or 0.0) > floor):
+            found.add(name)
+    return frozenset(found)
+
+
 def _is_suspect(verdict: Verdict, observation: Observation) -> bool:
     # By its numbers, which may be luck, as long as each pass has some.
     beyond = verdict.outcome is Outcome.REGRESSED and verdict.metric.compared_by_ratio
     observed = observation.metrics.get(verdict.metric.name)
     if verdict.reason is not None or observed is None or not (beyond or verdict.undecided):
+        return False
+    if observed.rounds is not None:
         return False
     return all(samples and min(samples) > 0 for samples in observed.confirmations)
 

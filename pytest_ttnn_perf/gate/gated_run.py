@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import decode, encode
-from pytest_ttnn_perf.core.errors import TtnnPerfError
+from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.observation import End, EndKind, Observation, Run
-from pytest_ttnn_perf.core.settings import Update
+from pytest_ttnn_perf.core.settings import AB, Update
 from pytest_ttnn_perf.gate.confirm import (
     MEASURED_ONCE,
     MachineMoves,
     add_confirmation,
     changes_of_control,
     choose_controls,
+    in_doubt,
     in_question,
     mark_unconfirmed,
 )
@@ -57,10 +58,12 @@ if TYPE_CHECKING:
         MetricObservation,
         Shift,
         SweepPoint,
+        Verdict,
     )
     from pytest_ttnn_perf.core.settings import Settings
 
 
+_ALONE: Final = "no controls; --ttnn-perf-confirm=ab compares it with its baseline's commit"
 _UNLIKE: Final = "its controls are unlike it: what slows it may not slow them"
 
 
@@ -211,11 +214,48 @@ class GateRun:
 
         Only those of the device pass, or only the others, if ``profiled`` says.
         """
-        judged, passes = self._tests[test], self.settings.confirm
+        judged, passes = self._tests[test], self.settings.confirm_passes
         names = in_question(judged, self._updates.update, passes=passes)
         if profiled is None or not names:
             return names
         return frozenset(name for name in names if self._is_of_device(test, name) is profiled)
+
+    def in_doubt(self, test: str, *, early: bool = False) -> frozenset[str]:
+        """Return the metrics of a test that rounds should decide.
+
+        ``early``: the machine is not known yet.
+        """
+        if self.settings.confirm != AB:
+            return frozenset()
+        suites = self._suites.of(self._hardware_of(test))
+        return in_doubt(
+            self._tests[test],
+            lambda source: not early and source in suites and suites[source].move is not None,
+        )
+
+    def accepted_commit(self, test: str) -> str | None:
+        """Return the commit of a test's baseline; None if unknown.
+
+        Raises:
+            UsageError: it was measured with another ttnn, which rounds would not show.
+        """
+        baseline = self.store.find(self._hardware_of(test), self.identity(test))
+        accepted = baseline and baseline.accepted
+        now = self.run.environment.ttnn
+        if accepted and accepted.ttnn and now and accepted.ttnn != now:
+            message = f"both sides would run with ttnn {now}, the baseline had {accepted.ttnn}"
+            raise UsageError(message)
+        return accepted.commit if accepted else None
+
+    def add_rounds(self, test: str, found: Mapping[str, Verdict], why_not: str) -> JudgedTest:
+        """Add verdicts of rounds, or why there are none; judge anew."""
+        observation = self._tests[test].observation
+        metrics = dict(observation.metrics)
+        for name in self.in_doubt(test):
+            told = found.get(name)
+            note = metrics[name].note if told else f"not compared in turns: {why_not}"
+            metrics[name] = replace(metrics[name], rounds=told, note=note)
+        return self._record(replace(observation, metrics=metrics))
 
     def _is_of_device(self, test: str, metric: str) -> bool:
         observed = self.device.observations.get(test)
@@ -305,8 +345,9 @@ class GateRun:
             own = self._speakers([test], sources)
             others = self._speakers(self._controls, sources)
             alike = [likeness(one, other) for one in own for other in others]
-            if alike and max(alike) < ALIKE and metrics[name].note is None:
-                metrics[name] = replace(metrics[name], note=_UNLIKE)
+            why = _ALONE if own and not alike else _UNLIKE
+            if max(alike, default=0.0) < ALIKE and own and metrics[name].note is None:
+                metrics[name] = replace(metrics[name], note=why)
         return metrics
 
     def cannot_confirm(self, test: str, why: str) -> JudgedTest:
@@ -328,7 +369,7 @@ class GateRun:
             shift = None
         if shift is not None:
             self.run = replace(run, shift=shift)
-            self.doubts_shift = shift.worse and self.settings.confirm > 0
+            self.doubts_shift = shift.worse and self.settings.confirm_passes > 0
             self._updates.only_new()
         for observation in observations:
             self._judge(observation)

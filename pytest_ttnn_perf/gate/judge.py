@@ -276,8 +276,40 @@ def _judge_metric(
         return _judge_equal(observed, baseline)
     if observed.metric.compared_by_ratio:
         suite = suites.get(observed.metric.source)
-        return judge_ratio(observed, baseline, policy=DEFAULT_POLICY, suite=suite)
+        verdict = judge_ratio(observed, baseline, policy=DEFAULT_POLICY, suite=suite)
+        return verdict if observed.rounds is None else _by_rounds(verdict, observed.rounds)
     return _judge_difference(observed, baseline, policy=DEFAULT_POLICY)
+
+
+def _by_rounds(verdict: Verdict, rounds: Verdict) -> Verdict:
+    """Return the verdict that rounds against the baseline's commit decide.
+
+    Both versions were measured under the same weather, so history has no say. Where rounds are
+    undecided, a regression by history stands, and what is within its limit is no pass.
+    """
+    if rounds.reason is not None:
+        if verdict.outcome is Outcome.REGRESSED:
+            return replace(verdict, detail=rounds.detail)
+        return replace(
+            verdict,
+            outcome=Outcome.TOO_NOISY,
+            reason=Reason.UNDECIDED,
+            detail=rounds.detail,
+            provisional=False,
+        )
+    regressed = rounds.outcome is Outcome.REGRESSED
+    return replace(
+        verdict,
+        outcome=Outcome.REGRESSED if regressed else Outcome.WITHIN,
+        detail=rounds.detail,
+        observed=rounds.observed,
+        centre=rounds.centre,
+        change=rounds.change,
+        limit=rounds.limit,
+        machine=None,
+        provisional=False,
+        undecided=False,
+    )
 
 
 def _metric_obstacle(metric: Metric, stored: Metric) -> Verdict | None:

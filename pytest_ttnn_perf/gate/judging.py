@@ -353,7 +353,7 @@ def _fails(verdict: Verdict, settings: Settings) -> bool:
     match verdict.outcome:
         case Outcome.WITHIN | Outcome.IMPROVED | Outcome.SHIFTED:
             return False  # a shift is no test's own fault: it fails the run
-        case Outcome.TOO_NOISY if verdict.reason is None:
+        case Outcome.TOO_NOISY if verdict.reason in {None, Reason.UNDECIDED}:
             # Fewer than three runs cannot show the noise: the verdict is a warning until then.
             return settings.too_noisy is TooNoisy.FAIL and not verdict.provisional
         case Outcome.REGRESSED if is_learning(verdict):

@@ -244,7 +244,7 @@ def _shows_noise(verdict: Verdict) -> bool:
     if verdict.outcome is Outcome.WITHIN:
         return True
     if verdict.outcome is Outcome.TOO_NOISY:
-        return verdict.reason is None
+        return verdict.reason in {None, Reason.UNDECIDED}
     return verdict.outcome is Outcome.REGRESSED and is_learning(verdict) and not verdict.confirmed
 
 

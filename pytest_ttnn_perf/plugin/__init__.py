@@ -94,7 +94,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         elif kind == "choice, bare":
             more = {"metavar": "WHAT", "nargs": "?", "const": "improved", "type": _update}
         elif kind.startswith("number from "):
-            more = {"metavar": values, "type": _number_from(int(kind[-1]))}
+            least, _, word = kind.removeprefix("number from ").partition(", or ")
+            more = {"metavar": values, "type": _number_from(int(least), word)}
         else:
             more = {"metavar": values}
         # Without ``dest``, pytest compares the name with those of all other options.
@@ -112,10 +113,13 @@ def _update(text: str) -> str:
     return text
 
 
-def _number_from(least: int) -> Callable[[str], int]:
-    def whole_number(text: str) -> int:
+def _number_from(least: int, word: str) -> Callable[[str], int | str]:
+    def whole_number(text: str) -> int | str:
+        if word and text == word:
+            return text
         if not text.isdecimal() or int(text) < least:
-            message = f"expected a whole number of at least {least}, found {text!r}"
+            other = f", or {word}" if word else ""
+            message = f"expected a whole number of at least {least}{other}, found {text!r}"
             raise argparse.ArgumentTypeError(message)
         return int(text)
 

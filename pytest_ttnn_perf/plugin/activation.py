@@ -45,6 +45,7 @@ WINGS: Final = {
     "findings": "pytest_ttnn_perf.analysis.checklist.runner",
     "changes": "pytest_ttnn_perf.analysis.show.attribution",
     "history": "pytest_ttnn_perf.history",
+    "rounds": "pytest_ttnn_perf.experiments.ab",
 }
 
 #: Options that need the tests in this process, by their names in pytest's namespace.

@@ -39,7 +39,13 @@ from pytest_ttnn_perf.plugin.emit import (
 from pytest_ttnn_perf.plugin.preflight import check_chips, check_untouched, lease
 from pytest_ttnn_perf.plugin.settings import is_measured
 from pytest_ttnn_perf.plugin.wire import IDENTITY, OBSERVATION, PHASES, Message
-from pytest_ttnn_perf.plugin.workers import Pass, Workers, run_confirm_passes, run_device_pass
+from pytest_ttnn_perf.plugin.workers import (
+    Pass,
+    Workers,
+    measure_in_turns,
+    run_confirm_passes,
+    run_device_pass,
+)
 from pytest_ttnn_perf.report.run import RunReport, RunResult, heading
 from pytest_ttnn_perf.report.tables import Line, Style, printed
 from pytest_ttnn_perf.report.terminal import shift_line, suspicion_line
@@ -191,6 +197,7 @@ class Relay:
                 fail_report(report, f"NO_DATA: the test's observation could not be judged: {error}")
             return
         again, suspected = self.gate.in_question(test), suspects(judged)
+        again |= self.gate.in_doubt(test, early=True)
         # A suspect waits for the others even if it is not measured again: all may have slowed.
         if report.passed and (again or suspected):
             self.held[test] = []
@@ -424,7 +431,11 @@ class Orchestrator:
                 shifted = self.run.gate.assess_machine()
                 if shifted is not None:
                     workers.print_line(f"ttnn-perf: {shift_line(shifted)}")
-                run_confirm_passes(self.run.gate, [*relay.held], workers, first_pass_s=first_pass_s)
+                held, words = [*relay.held], _words(config)
+                tried = measure_in_turns(self.run.gate, held, workers, words)
+                run_confirm_passes(self.run.gate, held, workers, first_pass_s=first_pass_s)
+                left = [test for test in held if test not in tried]
+                measure_in_turns(self.run.gate, left, workers, words)
         finally:
             # Also after Ctrl-C: the record tells what was measured and what was not.
             for test in [*relay.held]:
@@ -440,8 +451,12 @@ class Orchestrator:
             raise pytest.exit.Exception(f"ttnn-perf: {device.stopped}", returncode=1)
 
 
+def _words(config: pytest.Config) -> list[str]:
+    return _without_history([str(word) for word in config.invocation_params.args])
+
+
 def _arguments(config: pytest.Config, folder: Path) -> list[str]:
-    words = _without_history([str(word) for word in config.invocation_params.args])
+    words = _words(config)
     own: list[str] = []
     if config.pluginmanager.has_plugin("cacheprovider"):
         cache = folder / "cache"

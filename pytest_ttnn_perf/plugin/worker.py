@@ -494,7 +494,7 @@ class SessionForwarder:
             deselected=self.deselected,
             identities=self.identities,
             points=points,
-            confirm=settings.confirm,
+            confirm=settings.confirm_passes,
             root=str(self.session.config.rootpath),
         )
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.core.assignment import ComparedVersions
-    from pytest_ttnn_perf.core.observation import JudgedTest
+    from pytest_ttnn_perf.core.observation import JudgedTest, Verdict
     from pytest_ttnn_perf.core.ops import OpTable
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.gate.gated_run import GateRun
@@ -554,7 +554,7 @@ def run_confirm_passes(
     the environment is believed only if they bear it out; if not, the tests that it had explained
     are measured again as well. What the gate knows of each test is complete afterwards.
     """
-    passes, timeout_s = gate.settings.confirm, gate.settings.timeout
+    passes, timeout_s = gate.settings.confirm_passes, gate.settings.timeout
     patience_s = max(_PATIENCE * first_pass_s, _LEAST_PATIENCE_S)
     silence_s = min(timeout_s or patience_s, patience_s)
     number = 0
@@ -586,7 +586,40 @@ def run_confirm_passes(
                 workers.print_line(f"ttnn-perf: a worker {one.stopped}")
                 return
         if doubted and gate.run.shift is None:
-            passes = max(passes, 1 + gate.settings.confirm)
+            passes = max(passes, 1 + gate.settings.confirm_passes)
+
+
+def measure_in_turns(
+    gate: GateRun, tests: Sequence[str], workers: Workers, words: Sequence[str]
+) -> frozenset[str]:
+    """Measure tests in doubt in turns with the commits of their baselines.
+
+    ``words`` are the arguments of pytest. Returns the tests that were tried.
+    """
+    commits: dict[str | None, list[str]] = {}
+    asked = {test for test in tests if gate.in_doubt(test)}
+    for test in sorted(asked):
+        try:
+            commits.setdefault(gate.accepted_commit(test), []).append(test)
+        except UsageError as error:
+            gate.add_rounds(test, {}, str(error))
+    for commit, own in commits.items():
+        found: Mapping[str, Mapping[str, Verdict]] = {}
+        why = "not measured on both sides"
+        try:
+            found = wings.rounds.against(
+                commit, own, words, workers.cwd, gate.settings, workers.print_line
+            )
+        except TtnnPerfError as error:
+            why = str(error).partition("\n")[0]
+            workers.print_line(f"ttnn-perf: no rounds: {error}")
+        for test in own:
+            judged = gate.add_rounds(test, found.get(gate.identity(test), {}), why)
+            for verdict in judged.verdicts:
+                rounds = judged.observation.metrics[verdict.metric.name].rounds
+                if rounds is not None:
+                    workers.print_line(f"{test}: {verdict.metric.name} {rounds.detail}")
+    return frozenset(asked)
 
 
 def _measure_again(one: Pass, asked: Sequence[str]) -> dict[str, Observation | str]:

@@ -62,6 +62,11 @@ def note_lines(tests: Sequence[JudgedTest], *, verbose: bool) -> Iterator[Line]:
                 lacking.setdefault(observed.note, []).append(test)
             elif verbose or name not in recorded or name.endswith(_OUTSIDE):
                 found.setdefault(f"{name}: {observed.note}", []).append(test)
+        for verdict in judged.verdicts:
+            if verdict.undecided and verdict.confirmed:
+                size = f"{change_in_words(verdict)}, limit {_limit(verdict)}"
+                note = f"{verdict.metric.name}: {size}: undecided; --ttnn-perf-confirm=ab decides"
+                found.setdefault(note, []).append(test)
     yield from (Line(f"note {_where(names)}: {note}") for note, names in found.items())
     if lacking:
         names = [name for own in lacking.values() for name in own]
@@ -299,6 +304,7 @@ _REASONED: Final[Mapping[Reason, Callable[[Verdict, str], str]]] = {
     Reason.EXPLAINS: lambda v, now: (
         f"{now}{_beside_baseline(v)}; it explains {v.detail}, which is judged"
     ),
+    Reason.UNDECIDED: lambda v, now: f"{now}{_beside_baseline(v)}; {v.detail}",
     Reason.OPS_CHANGED: lambda v, now: f"{now}{_beside_baseline(v)}; {v.detail}",
     Reason.NEW_TEST: lambda _, now: f"{now}: new test, nothing to compare with",
     Reason.NEW_METRIC: lambda _, now: f"{now}: new metric, nothing to compare with",

@@ -386,7 +386,15 @@ def _causes(
     busy = busy_note(judged.observation.environment) if slower and of_host else None
     if judged.by_op:
         yield f"cause: {judged.by_op}", None
-    elif slower and (compare := rerun.compare(judged.observation.test)):
+    elif (
+        slower
+        and not any(
+            judged.observation.metrics[verdict.metric.name].rounds
+            for verdict in verdicts
+            if verdict.metric.name in judged.observation.metrics
+        )
+        and (compare := rerun.compare(judged.observation.test))
+    ):
         yield "cause: unknown; compare", compare
     if busy:
         yield f"note: {busy}", None
