@@ -50,6 +50,7 @@ WANTED: Final = (
     "DEVICE FW DURATION [ns]", "DEVICE KERNEL DURATION [ns]", "METAL TRACE ID",
     "METAL TRACE REPLAY SESSION ID", "PM IDEAL [ns]",
     "DEVICE KERNEL DURATION PER CORE MIN [ns]", "DEVICE KERNEL DURATION PER CORE MAX [ns]",
+    "GLOBAL CALL COUNT", "HOST DURATION [ns]",
 )  # fmt: skip
 
 #: Reads one file and says how long it took and how much memory the process ever had.
@@ -260,7 +261,7 @@ HEADER: Final = (
     "MATH FIDELITY", "CORE COUNT", "AVAILABLE WORKER CORE COUNT", "HOST START TS", "HOST END TS",
     "HOST DURATION [ns]", "DEVICE FW START CYCLE", "DEVICE FW END CYCLE", "OP TO OP LATENCY [ns]",
     "DEVICE FW DURATION [ns]", "DEVICE KERNEL DURATION [ns]",
-    *WANTED[-2:],
+    "DEVICE KERNEL DURATION PER CORE MIN [ns]", "DEVICE KERNEL DURATION PER CORE MAX [ns]",
     *(f"DEVICE {name} KERNEL DURATION [ns]" for name in ("BRISC", "NCRISC", "TRISC0", "TRISC1")),
     *(
         f"{name}_{part}"

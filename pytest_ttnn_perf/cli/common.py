@@ -27,7 +27,12 @@ from pytest_ttnn_perf.analysis.readers.detect import (
 )
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.finding import Input, Subject
-from pytest_ttnn_perf.core.hardware import ARCHITECTURES, UNKNOWN, Hardware, system_of
+from pytest_ttnn_perf.core.hardware import (
+    ARCHITECTURES,
+    UNKNOWN,
+    Hardware,
+    system_of,
+)
 from pytest_ttnn_perf.core.observation import lies_in
 from pytest_ttnn_perf.core.text import counted, did_you_mean
 from pytest_ttnn_perf.report.tables import Listing, Result, printed, stdout_style
@@ -35,6 +40,7 @@ from pytest_ttnn_perf.report.tables import Listing, Result, printed, stdout_styl
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
+    from pytest_ttnn_perf.core.ops import OpTable
     from pytest_ttnn_perf.core.settings import Settings
 
 
@@ -67,6 +73,38 @@ def add_window(parser: argparse.ArgumentParser) -> None:
     add("--end SIGNPOST", "only ops before this signpost (default: NAME_END)")
 
 
+def add_chip(parser: argparse.ArgumentParser) -> None:
+    add = partial(add_argument, parser)
+    add(
+        "--arch NAME",
+        "the chip, where a capture does not name it",
+        choices=("wormhole_b0", "blackhole"),
+    )
+    add("--board NAME", "the board, such as p100: no capture names it")
+
+
+def on_chip(table: OpTable, options: argparse.Namespace, file: Path) -> OpTable:
+    """Return a table with the chip and the board that options name.
+
+    Raises:
+        UsageError: no such board, or the capture is of another chip.
+    """
+    arch, board = options.arch, options.board
+    if board is not None:
+        system = system_of(board)
+        if system is None:
+            raise UsageError(
+                f"--board: expected a board such as n150, p100 or p150, found {board!r}"
+            )
+        named, board = system[0], board.lower()
+        if arch not in {None, named}:
+            raise UsageError(f"--board {board} is a board of {named}, and --arch is {arch}")
+        arch = named
+    if arch is not None and table.arch is not None and table.arch != arch:
+        raise UsageError(f"{file.name} is of {table.arch}: --arch and --board name {arch}")
+    return replace(table, arch=arch or table.arch, board=board)
+
+
 def add_baselines(parser: argparse.ArgumentParser) -> None:
     add_argument(parser, "--baselines DIR", "folder of the baselines (default: baselines)",
         type=Path)  # fmt: skip
@@ -78,6 +116,7 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
     add("--db FILE", "a report database, db.sqlite, or its folder", type=Path)
     add("--log FILE", "output of tt-lang, or of its simulator", type=Path)
     add_window(parser)
+    add_chip(parser)
 
 
 def number_within(least: int, most: int) -> Callable[[str], int]:
@@ -197,8 +236,11 @@ class Capture(NamedTuple):
         if Input.OPS not in files and any(window.values()):
             message = f"--region, --start and --end select ops of an op table; {self.name} has none"
             raise UsageError(message)
+        ops = None
+        if Input.OPS in files:
+            ops = on_chip(op_table_of(files[Input.OPS], **window), options, files[Input.OPS])
         return Subject(
-            ops=op_table_of(files[Input.OPS], **window) if Input.OPS in files else None,
+            ops=ops,
             report=report_of(files[Input.REPORT]) if Input.REPORT in files else None,
             kernels=kernels_in(files[Input.KERNELS]) if Input.KERNELS in files else None,
         )

@@ -55,12 +55,14 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
 from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_trace
 from pytest_ttnn_perf.analysis.rules.kernels import hot_lines
 from pytest_ttnn_perf.analysis.show.attribution import op_comparison_listing
-from pytest_ttnn_perf.analysis.show.ops import op_listing, outside_lines, step_line
+from pytest_ttnn_perf.analysis.show.ops import SORTED_BY, op_listing, outside_lines, step_line
 from pytest_ttnn_perf.cli.common import (
     add_argument,
+    add_chip,
     add_format,
     add_window,
     capture_file,
+    on_chip,
     presumed_kind_of,
     typed_hardware,
 )
@@ -114,7 +116,10 @@ def add_show(parser: argparse.ArgumentParser) -> None:
     add = partial(add_argument, parser)
     add("file FILE", "a run record or a capture; the format is detected", type=Path)
     add("--ops", "list each op in order: time, cores, share of the peaks, and what binds it")
+    add("--sort BY", "with --ops: the longest time, the longest gap before it, or the most time "
+        "above the roofline first", choices=SORTED_BY)  # fmt: skip
     add_window(parser)
+    add_chip(parser)
     add_format(parser)
 
 
@@ -138,9 +143,10 @@ def run_show(options: argparse.Namespace) -> Result:
     """
     file, start, end, region = options.file, options.start, options.end, options.region
     if options.ops:
-        table = op_table_of(file, start=start, end=end)
+        table = on_chip(op_table_of(file, start=start, end=end), options, file)
         name = None if region is None else region_named(table, region, file.name).name
-        listing = op_listing(table, name=file.name, style=stdout_style(), region=name)
+        style = stdout_style()
+        listing = op_listing(table, name=file.name, style=style, region=name, sort=options.sort)
         # It is as wide as it may be, and coloured.
         return Result(listing.text(options.format, Style()))
     kind = presumed_kind_of(file)

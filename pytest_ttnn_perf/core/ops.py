@@ -77,6 +77,21 @@ class Unread(NamedTuple):
     signposts: int = 0
 
 
+class Measured(NamedTuple):
+    """Fractions that counters and the network's monitor measured; None if unknown.
+
+    Those of processors are of the cycles of all cores; ``congestion`` is what it cost.
+    """
+
+    dram: float | None = None
+    noc: float | None = None
+    multicast: float | None = None
+    ethernet: float | None = None
+    congestion: float | None = None
+    fpu: float | None = None
+    sfpu: float | None = None
+
+
 class Op(NamedTuple):
     """One row of a table, times in nanoseconds; None if not recorded.
 
@@ -85,6 +100,7 @@ class Op(NamedTuple):
     is the profiler's own text. ``host`` marks a fallback on the host: its ``device`` is HOST and no
     kernel ran, so its ``kernel_ns`` is 0. ``core_min_ns`` and ``core_max_ns`` are the kernel times
     of the cores that worked least and most. ``number`` is its place in the whole capture, from 1.
+    ``line`` is where the file has it, ``call`` its GLOBAL CALL COUNT, ``host_ns`` the call's time.
     """
 
     signature: Signature
@@ -103,6 +119,11 @@ class Op(NamedTuple):
     core_min_ns: float | None = None
     core_max_ns: float | None = None
     number: int = 0
+    line: int = 0
+    call: int | None = None
+    host_ns: float | None = None
+    measured: Measured | None = None
+    sub_device: int | None = None
 
 
 class Columns(Struct, frozen=True):
@@ -110,7 +131,7 @@ class Columns(Struct, frozen=True):
 
     The ops of one replay of a trace are in the order in which their device began them.
     ``signature``, ``fidelity`` and ``attributes`` are indices into the table's own lists (-1 for
-    none). The others are as in ``Op``. Columns of single cores are empty in most captures,
+    none). The others are as in ``Op``. Those with a default there are empty in most captures,
     ``number`` in a whole one.
     """
 
@@ -130,6 +151,11 @@ class Columns(Struct, frozen=True):
     core_min_ns: Sequence[float | None] = ()
     core_max_ns: Sequence[float | None] = ()
     number: Sequence[int] = ()
+    line: Sequence[int] = ()
+    call: Sequence[int | None] = ()
+    host_ns: Sequence[float | None] = ()
+    measured: Sequence[Measured | None] = ()
+    sub_device: Sequence[int | None] = ()
 
     def at(self, places: Sequence[int]) -> Columns:
         columns = ((name, getattr(self, name)) for name in Columns.__struct_fields__)
@@ -155,7 +181,7 @@ class OpTable(Struct, frozen=True, dict=True):
     different columns are different quantities. ``windowed``: it holds measured calls only,
     ``calls`` are their beginnings, where there are several, of ``region``. ``processors``: some
     kernel of a single processor has a time; None without such columns. ``clock_mhz`` is by its
-    cycles and times.
+    cycles and times. ``board`` is what a user names, as no capture does.
     """
 
     format: str
@@ -176,6 +202,7 @@ class OpTable(Struct, frozen=True, dict=True):
     region: str = ""
     processors: bool | None = None
     clock_mhz: float | None = None
+    board: str | None = None
 
     @cached_property
     def derived(self) -> dict[object, Any]:
@@ -218,6 +245,11 @@ class OpTable(Struct, frozen=True, dict=True):
             core_min_ns=c.core_min_ns[index] if c.core_min_ns else None,
             core_max_ns=c.core_max_ns[index] if c.core_max_ns else None,
             number=c.number[index] if c.number else index + 1,
+            line=c.line[index] if c.line else 0,
+            call=c.call[index] if c.call else None,
+            host_ns=c.host_ns[index] if c.host_ns else None,
+            measured=c.measured[index] if c.measured else None,
+            sub_device=c.sub_device[index] if c.sub_device else None,
         )
 
     def __iter__(self) -> Iterator[Op]:
@@ -238,6 +270,7 @@ class OpTable(Struct, frozen=True, dict=True):
             kernel_time=self.kernel_time,
             processors=self.processors,
             clock_mhz=self.clock_mhz,
+            board=self.board,
         )
 
 

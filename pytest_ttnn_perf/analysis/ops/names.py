@@ -7,7 +7,7 @@ from collections import Counter
 from functools import cache, lru_cache
 from math import prod
 from statistics import median
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -17,14 +17,15 @@ from pytest_ttnn_perf.analysis.ops.regions import (
     regions_of,
     slowest_rows,
 )
-from pytest_ttnn_perf.analysis.ops.roofline import rooflines
-from pytest_ttnn_perf.core.ops import short_code
+from pytest_ttnn_perf.analysis.ops.roofline import board_of, is_dram_sharded, rooflines
+from pytest_ttnn_perf.core.ops import Category, Measured, category_of, short_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.ops.regions import Layers, Region
-    from pytest_ttnn_perf.core.ops import OpTable, Signature, Tensor
+    from pytest_ttnn_perf.analysis.ops.roofline import Roofline
+    from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
 
 
 # Ops as people call them, the same wherever one is named.
@@ -525,6 +526,9 @@ class OpRow(NamedTuple):
     which shapes. The fractions are of the chip's DRAM bandwidth, and of what its cores compute at
     its fidelity. ``bound`` is what it cannot go below. ``stale``: with these shapes it would be
     faster than the chip, so they are not its own. ``region`` and ``step`` are where it belongs.
+    ``cores`` are those that the profiler counts, ``working_cores`` those that have something to do.
+    ``share`` is of its step, ``saving_ns`` the time above the roofline. ``bound_basis``: whether
+    the fractions are measured or modelled. ``line`` and ``call`` are those of the file.
     """
 
     number: int
@@ -546,6 +550,148 @@ class OpRow(NamedTuple):
     compute_fraction: float | None
     bound: str | None
     stale: bool
+    line: int | None = None
+    call: int | None = None
+    sub_device: int | None = None
+    category: str = ""
+    share: float | None = None
+    working_cores: int | None = None
+    size: str = ""
+    dtypes: str = ""
+    memory: str = ""
+    config: str = ""
+    bound_basis: str | None = None
+    least_ns: float | None = None
+    saving_ns: float | None = None
+    host_ns: float | None = None
+    noc_fraction: float | None = None
+    multicast_fraction: float | None = None
+    ethernet_fraction: float | None = None
+    congestion_fraction: float | None = None
+    sfpu_fraction: float | None = None
+
+
+# What a row says of an op in a word or two: formats, places, sizes and settings.
+
+_SHORT_TYPES: Final = {
+    "FLOAT32": "FP32", "BFLOAT16": "BF16", "BFLOAT8_B": "BFP8", "BFLOAT4_B": "BFP4",
+}  # fmt: skip
+#: Settings as tags, in the order in which they are shown.
+_TAGS: Final = {
+    "num_workers_per_dram_bank": "workers", "in0_block_w": "w", "K_block_size": "K",
+    "q_chunk_size": "q", "k_chunk_size": "k", "num_links": "links ", "topology": "",
+}  # fmt: skip
+#: Pairs of settings as one tag: height and width.
+_PAIRS: Final = {
+    ("out_subblock_h", "out_subblock_w"): "sub", ("subblock_h", "subblock_w"): "sub",
+    ("out_subblock_h_ntiles", "out_subblock_w_ntiles"): "sub",
+    ("per_core_M", "per_core_N"): "core", ("M_block_size", "N_block_size"): "block",
+}  # fmt: skip
+_SWITCH_TAGS: Final = {
+    "enable_act_double_buffer": "ADB", "enable_weights_double_buffer": "WDB",
+    "enable_split_reader": "SR", "force_split_reader": "SR", "fp32_dest_acc_en": "fp32",
+    "packer_l1_acc": "L1acc", "gather_in0": "ring", "transpose_a": "aT", "transpose_b": "bT",
+}  # fmt: skip
+_PROGRAMS: Final = {"DRAMSharded": "DS", "1D": "1D", "MultiCastProgram": "2D"}
+_PADDING: Final = re.compile(r"\b(?:padding|pad_hw)=\(+([\d;,()\s]+?)\)+;")
+_WINDOWS: Final = ("window_hw", "stride_hw", "dilation_hw")
+
+
+def dtypes_text(signature: Signature) -> str:
+    """Return the formats of an op: ``BF16 x BFP4 => BF16``."""
+    kinds = {Category.MATMUL: " x ", Category.CONV: " x "}
+    sides = (signature.inputs[:2], signature.outputs[:1])
+    names = [[_SHORT_TYPES.get(t.dtype, t.dtype) for t in side if t.dtype] for side in sides]
+    given = kinds.get(category_of(signature.op), ", ").join(names[0])
+    return " => ".join(filter(None, (given, *names[1])))
+
+
+def memory_text(signature: Signature, attributes: str) -> str:
+    """Return where operands lie: ``L1W x DRAM => L1W/32``, in 32 width shards."""
+    given = " x ".join(_place(tensor.memory) for tensor in signature.inputs[:2] if tensor.memory)
+    grid = dict(settings_in(attributes)).get(SHARD_GRID, "")
+    cores = f"/{cores_of(grid)}" if is_grid(grid) else ""
+    made = (_place(tensor.memory, cores) for tensor in signature.outputs[:1] if tensor.memory)
+    return " => ".join(filter(None, (given, *made)))
+
+
+def _place(memory: str, cores: str = "") -> str:
+    where, _, how = memory.partition("_")
+    return f"{where}{how[0]}{cores}" if "SHARDED" in how else where
+
+
+def product_size(signature: Signature, attributes: str) -> str:
+    """Return M x K x N of a product, a batch before it; "" for other ops."""
+    if len(signature.inputs) < 2 or not signature.outputs:
+        return ""
+    first, second, made = (_shape(each) for each in (*signature.inputs[:2], signature.outputs[0]))
+    if min(map(len, (first, second, made))) < 2:
+        return ""
+    category = category_of(signature.op)
+    if category is Category.MATMUL:
+        batch = prod(made[:-2])
+        inner = first[-2] if flag(attributes, "transpose_a") else first[-1]
+        return f"{batch}*" * (batch > 1) + shape_text((made[-2], inner, made[-1]))
+    if category is Category.CONV:
+        return shape_text((made[-2], second[-2], made[-1]))
+    return ""
+
+
+@lru_cache(maxsize=4096)
+def config_text(op: str, attributes: str) -> str:
+    """Return the settings that decide how fast an op is, as tags."""
+    found = dict(settings_in(attributes))
+    program = found.get(PROGRAM, "")
+    tags = [next((tag for name, tag in _PROGRAMS.items() if name in program), "")]
+    rows = block_heights(attributes)
+    tags += [f"ABH {rows[0]}/{rows[1]}"] if rows else []
+    for key, tag in _TAGS.items():
+        value = found.get(key) or setting(attributes, key) or ""
+        tags += [f"{tag}{value}"] if value not in {"", "none"} else []
+    for (height, width), tag in _PAIRS.items():
+        if height in found and width in found:
+            tags.append(f"{tag} {found[height]}x{found[width]}")
+    tags += [found["activation"]] if found.get("activation", "none") != "none" else []
+    tags += [tag for key, tag in _SWITCH_TAGS.items() if found.get(key) == "on"]
+    if "Halo" in op or category_of(op) is Category.CONV or "Pool" in op:
+        tags += [f"{key[0]}{found[key]}" for key in _WINDOWS if key in found]
+        padding = _PADDING.search(attributes)
+        tags += [f"p{','.join(re.findall(r'[0-9]+', padding[1]))}"] if padding else []
+    return " ".join(dict.fromkeys(filter(None, tags)))
+
+
+def block_heights(attributes: str) -> tuple[int, int] | None:
+    """Return act_block_h of a convolution and its rows per core, in tiles.
+
+    Releases of 2024 and 2025 name the second otherwise, one of them in rows.
+    """
+    block = whole(attributes, "act_block_h_ntiles")
+    names = ("per_core_out_matrix_height_ntile", "per_core_out_matrix_height_ntiles")
+    height = whole(attributes, *names)
+    if height is None:
+        rows = whole(attributes, "per_core_out_matrix_height")
+        height = None if rows is None else -(-rows // 32)
+    return None if block is None or height is None else (block, height)
+
+
+def working_cores(
+    signature: Signature, attributes: str, cores: int | None, banks: int
+) -> int | None:
+    """Count the cores that have something to do; None if unknown.
+
+    The profiler counts where a kernel was started. Weights in all banks of DRAM are read by workers
+    at each bank; what is sharded in L1 is worked on where a shard lies.
+    """
+    if is_dram_sharded(attributes):
+        return banks * (whole(attributes, "num_workers_per_dram_bank") or 1) or None
+    made = signature.outputs[:1]
+    grid = dict(settings_in(attributes)).get(SHARD_GRID, "")
+    if cores is None or not made or not is_grid(grid) or not _L1_SHARDS.match(made[0].memory):
+        return cores
+    return min(cores, cores_of(grid))
+
+
+_L1_SHARDS: Final = re.compile(r"L1_\w*SHARDED")
 
 
 class OpView(Struct, frozen=True):
@@ -569,50 +715,77 @@ class OpView(Struct, frozen=True):
 
 
 def op_rows(table: OpTable) -> list[OpRow]:
-    places: dict[int, tuple[str | None, int | None]] = {
-        row: (region.name, number)
-        for region in regions_of(table).regions
-        for number, step in enumerate(region.steps, start=1)
-        for rows in step.values()
-        for row in rows
-    }
+    places: dict[int, tuple[str | None, int | None, float]] = {}
+    for region in regions_of(table).regions:
+        for number, step in enumerate(region.steps, start=1):
+            for rows in step.values():
+                whole_ns = sum(map(table.columns.kernel_ns.__getitem__, rows))
+                places |= dict.fromkeys(rows, (region.name, number, whole_ns))
+    board = board_of(table)
 
     @cache
-    def names(signature: int, attributes: int) -> tuple[str, str]:
+    def words(signature: int, attributes: int, cores: int | None) -> dict[str, object]:
         text = "" if attributes < 0 else table.attribute_texts[attributes]
-        operands = table.signatures[signature]
-        return op_name(operands, text), operands_text(operands)
+        own = table.signatures[signature]
+        return {
+            "name": op_name(own, text),
+            "operands": operands_text(own),
+            "category": own.category.value,
+            "working_cores": working_cores(own, text, cores, board.dram_banks if board else 0),
+            "size": product_size(own, text),
+            "dtypes": dtypes_text(own),
+            "memory": memory_text(own, text),
+            "config": config_text(own.op, text),
+        }
 
     found = []
+    columns = table.columns
     for at, (op, line) in enumerate(zip(table, rooflines(table), strict=True)):
-        region, step = places.get(at, (None, None))
-        name, operands = names(table.columns.signature[at], table.columns.attributes[at])
-        moved = None if line.work.at_most else line.work.dram_bytes
-        flops, kernel_ns = line.work.flops, line.kernel_ns
-        known = bool(kernel_ns) and not line.stale
-        row = OpRow(
-            number=op.number,
-            region=region,
-            step=step,
-            device=op.device,
-            op=op.signature.op,
-            name=name,
-            operands=operands,
-            kernel_ns=kernel_ns,
-            gap_ns=op.gap_ns,
-            cores=op.cores,
-            fidelity=op.fidelity,
-            dram_bytes=moved,
-            dram_gb_s=moved / kernel_ns if known and moved is not None else None,
-            dram_fraction=line.dram_fraction,
-            flops=flops,
-            tflops=flops / kernel_ns / 1000 if known and flops is not None else None,
-            compute_fraction=line.compute_fraction,
-            bound=line.bound.value if line.bound else None,
-            stale=line.stale,
-        )
-        found.append(row)
+        name, place, whole_ns = places.get(at, (None, None, 0.0))
+        own = words(columns.signature[at], columns.attributes[at], op.cores)
+        share = op.kernel_ns / whole_ns if whole_ns else None
+        found.append(_op_row(op, line, own)._replace(region=name, step=place, share=share))
     return found
+
+
+def _op_row(op: Op, line: Roofline, words: Mapping[str, Any]) -> OpRow:
+    moved = None if line.work.at_most else line.work.dram_bytes
+    flops, kernel_ns, least_ns = line.work.flops, line.kernel_ns, line.least_ns
+    known = bool(kernel_ns) and not line.stale
+    measured = op.measured or Measured()
+    seen = measured.dram is not None or measured.fpu is not None
+    return OpRow(
+        **words,
+        number=op.number,
+        region=None,
+        step=None,
+        device=op.device,
+        op=op.signature.op,
+        kernel_ns=kernel_ns,
+        gap_ns=op.gap_ns,
+        cores=op.cores,
+        fidelity=op.fidelity,
+        dram_bytes=moved,
+        dram_gb_s=moved / kernel_ns if known and moved is not None else None,
+        dram_fraction=line.dram_fraction,
+        flops=flops,
+        tflops=flops / kernel_ns / 1000 if known and flops is not None else None,
+        compute_fraction=line.compute_fraction,
+        bound=line.bound.value if line.bound else None,
+        stale=line.stale,
+        line=op.line or None,
+        call=op.call,
+        sub_device=op.sub_device,
+        bound_basis=("measured" if seen else "modelled") if line.bound else None,
+        least_ns=least_ns,
+        saving_ns=None if least_ns is None else max(0.0, kernel_ns - least_ns),
+        host_ns=op.host_ns,
+        noc_fraction=measured.noc,
+        multicast_fraction=measured.multicast,
+        ethernet_fraction=measured.ethernet,
+        congestion_fraction=measured.congestion,
+        sfpu_fraction=measured.sfpu,
+    )
 
 
 def op_views(table: OpTable, rows: Sequence[OpRow]) -> Iterator[OpView]:
@@ -621,7 +794,8 @@ def op_views(table: OpTable, rows: Sequence[OpRow]) -> Iterator[OpView]:
     for region in regions_of(table).regions:
         step = middle_steps(table, region)[0]
         chosen = slowest_rows(table, step)
-        own = [rows[at] for at in chosen]
+        # What the device waited for before a step is no gap of it.
+        own = [rows[chosen[0]]._replace(gap_ns=None), *(rows[at] for at in chosen[1:])]
         kinds = [(signature[at], rows[at].name) for at in chosen]
         numbers: dict[object, int] = {}
         layers = find_layers([numbers.setdefault(kind, len(numbers)) for kind in kinds])
@@ -641,6 +815,8 @@ def layer_rows(view: OpView, layers: Layers) -> list[OpRow]:
             dram_fraction=_median(row.dram_fraction for row in rows),
             tflops=_median(row.tflops for row in rows),
             compute_fraction=_median(row.compute_fraction for row in rows),
+            share=sum(row.share or 0.0 for row in rows),
+            saving_ns=_median(row.saving_ns for row in rows),
             bound=Counter(row.bound for row in rows).most_common(1)[0][0],
         )
         for rows in repeats

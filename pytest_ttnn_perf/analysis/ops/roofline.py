@@ -14,7 +14,14 @@ from pytest_ttnn_perf.core.ops import CALLS, Category, category_of, short_code
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_ttnn_perf.core.ops import OpGroup, OpGroups, OpTable, Signature, Tensor
+    from pytest_ttnn_perf.core.ops import (
+        Measured,
+        OpGroup,
+        OpGroups,
+        OpTable,
+        Signature,
+        Tensor,
+    )
 
 
 #: Bytes of an element. Block formats share an exponent among 16 elements.
@@ -66,11 +73,12 @@ _BOARDS: Final = {
         {"LoFi": 5.5296, "HiFi2": 5.5296 / 2, "HiFi3": 5.5296 / 3, "HiFi4": 5.5296 / 4},
     ),
 }
+_BOARDS["p100"] = _BOARDS["p100a"] = _BOARDS["blackhole"]._replace(dram_gb_s=448.0, dram_banks=7)
 
 
 def board_of(table: OpTable) -> Board | None:
     """Return the peaks of a capture's architecture; None if unknown."""
-    return board_of_arch(table.arch)
+    return _BOARDS.get(table.board or "") or board_of_arch(table.arch)
 
 
 def board_of_arch(arch: str | None) -> Board | None:
@@ -107,6 +115,7 @@ class Roofline(NamedTuple):
 
     What is ``stale`` has shapes that are not its own, and has no roofline: with them an
     op would be faster than the chip. Those of a cached program are of the call that made it.
+    Fractions that were ``measured`` count before those of the model.
     """
 
     kernel_ns: float
@@ -114,10 +123,13 @@ class Roofline(NamedTuple):
     dram_ns: float | None
     compute_ns: float | None
     stale: bool = False
+    measured: Measured | None = None
 
     @property
     def dram_fraction(self) -> float | None:
         """The fraction of the DRAM bandwidth; None if unknown."""
+        if self.measured and self.measured.dram is not None:
+            return self.measured.dram
         if self.dram_ns is None or self.work.at_most or self.stale or not self.kernel_ns:
             return None
         return self.dram_ns / self.kernel_ns
@@ -125,6 +137,8 @@ class Roofline(NamedTuple):
     @property
     def compute_fraction(self) -> float | None:
         """The fraction of its cores' peak at its fidelity; None if unknown."""
+        if self.measured and self.measured.fpu is not None:
+            return self.measured.fpu
         if self.compute_ns is None or self.stale or not self.kernel_ns:
             return None
         return self.compute_ns / self.kernel_ns
@@ -132,7 +146,8 @@ class Roofline(NamedTuple):
     @property
     def least_ns(self) -> float | None:
         """The least time, reading everything once; None if unknown."""
-        if self.dram_fraction is None or self.compute_fraction is None:
+        model = self._replace(measured=None) if self.measured else self
+        if model.dram_fraction is None or model.compute_fraction is None:
             return None
         moved = self.work.dram_bytes or 0.0
         once = 1 - self.work.again_bytes / moved if moved else 1.0
@@ -176,6 +191,9 @@ def rooflines(table: OpTable) -> Sequence[Roofline]:
         found.append(Roofline(kernel_ns, *least))
         if _is_too_fast(kernel_ns, *least):
             stale.add(kind[0])
+    if columns.measured:
+        pairs = zip(found, columns.measured, strict=True)
+        found = [line._replace(measured=measured) for line, measured in pairs]
     if not stale:
         return tuple(found)
     # One that is too fast makes all with these shapes doubtful.

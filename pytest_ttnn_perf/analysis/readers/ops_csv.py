@@ -22,7 +22,16 @@ from pytest_ttnn_perf.analysis.ops.regions import count_replays, replays_in
 from pytest_ttnn_perf.core.codec import LARGEST
 from pytest_ttnn_perf.core.errors import InputError
 from pytest_ttnn_perf.core.files import reading, unpacked
-from pytest_ttnn_perf.core.ops import HOST, Columns, OpTable, Signature, Signpost, Tensor, Unread
+from pytest_ttnn_perf.core.ops import (
+    HOST,
+    Columns,
+    Measured,
+    OpTable,
+    Signature,
+    Signpost,
+    Tensor,
+    Unread,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -48,9 +57,15 @@ FW_TIME: Final = "DEVICE FW DURATION [ns]"
 KERNEL_TIME: Final = "DEVICE KERNEL DURATION [ns]"
 GAP: Final = "OP TO OP LATENCY [ns]"
 _ATTRIBUTES: Final = "ATTRIBUTES"
+#: What was measured beside the times, in percent, in the order of the fields of ``Measured``.
+_MEASURED: Final = (
+    "DRAM BW UTIL (%)", "NOC UTIL (%)", "MULTICAST NOC UTIL (%)", "ETH BW UTIL (%)",
+    "NPE CONG IMPACT (%)", "Avg FPU util on full grid (%)", "Avg SFPU util on full grid (%)",
+)  # fmt: skip
 #: Columns whose values many rows share, in the order of the fields of ``_Kind``.
 _OF_KIND: Final = (
     OP_TYPE, DEVICE, ARCH, "MATH FIDELITY", CORES, AVAILABLE_CORES, "PM IDEAL [ns]", TRACE,
+    "SUB DEVICE ID", *_MEASURED,
 )  # fmt: skip
 #: Where the time of an op may stand, best first. Quasar reports it per type of processor; these run
 #: side by side, so the op takes as long as the slower of them, not as both together.
@@ -69,6 +84,9 @@ _PROCESSORS: Final = tuple(
     f"DEVICE {name} KERNEL DURATION [ns]"
     for name in ("BRISC", "NCRISC", "TRISC0", "TRISC1", "TRISC2", "ERISC")
 )
+_HOST_TIME: Final = "HOST DURATION [ns]"
+#: The clocks of chips, of which captures without a DEVICE ARCH have one.
+_CLOCKS_MHZ: Final = {1000.0: "wormhole_b0", 1350.0: "blackhole"}
 _OPERAND: Final = re.compile(r"(INPUT|OUTPUT)_([0-9]{1,4})_(?:([WZYX])(_PAD\[LOGICAL\])?|[A-Z]+)")
 _DIMENSIONS: Final = ("W", "Z", "Y", "X")
 _FORMATS: Final = ("LAYOUT", "DATATYPE", "MEMORY")
@@ -132,9 +150,11 @@ def read_ops_csv(file: Path) -> OpTable:
     return first
 
 
-# The profiler's ``cpp_device_perf_report.csv``: device times without anything from the host.
+# Device times without anything from the host: ``cpp_device_perf_report.csv`` of the profiler, and
+# the operations of the streaming profiler, which counts the executions of each call from 0.
 
 _OP_NAME: Final = "OP NAME"
+_EXECUTION: Final = "EXECUTION"
 _KERNEL_START: Final = "DEVICE KERNEL START CYCLE"
 
 
@@ -144,7 +164,9 @@ def is_cpp_report(head: str) -> bool:
 
 def _is_report(names: list[str]) -> bool:
     # An ops CSV has most of these columns too, and a code instead of a name.
-    return {CALL, DEVICE, _OP_NAME, KERNEL_TIME} <= {*names} and OP_CODE not in names
+    found = {*names}
+    named = _OP_NAME in found or {_EXECUTION, _KERNEL_START} <= found
+    return {CALL, DEVICE, KERNEL_TIME} <= found and named and OP_CODE not in found
 
 
 def read_cpp_report(file: Path) -> OpTable:
@@ -159,8 +181,29 @@ def read_cpp_report(file: Path) -> OpTable:
         if START_CYCLE not in rows.names:
             ours[_KERNEL_START] = START_CYCLE
         columns = {ours.get(name, name): at for at, name in enumerate(rows.names)}
+        streamed = _EXECUTION in columns
+        if streamed:
+            columns |= {OP_CODE: columns[CALL], REPLAY: columns[_EXECUTION]}
         table = _read(rows, _Layout(columns, (KERNEL_TIME,)))
-    return replace(table, format="cpp device report")
+    return _as_it_ran(table) if streamed else replace(table, format="cpp device report")
+
+
+def _as_it_ran(table: OpTable) -> OpTable:
+    """Order streamed calls by their starts; a call that ran again is of a trace."""
+    columns = table.columns
+    calls = list(zip(columns.device, columns.call, strict=True))
+    times = Counter(calls)
+    traced = [times[call] > 1 for call in calls]
+    columns = replace(
+        columns,
+        trace=[0 if again else None for again in traced],
+        replay=[n if again else None for n, again in zip(columns.replay, traced, strict=True)],
+    )
+    order = sorted(range(len(calls)), key=lambda at: columns.start_cycle[at] or 0)
+    columns, traces = _in_replay_order(columns.at(order))
+    names = [each._replace(op=f"call {each.op}") for each in table.signatures]
+    form = "streaming profiler: no names of ops, nor operands; an ops_perf_results CSV has them"
+    return replace(table, format=form, columns=columns, traces=traces, signatures=names)
 
 
 def _checked_columns(file: Path, names: list[str]) -> dict[str, int]:
@@ -379,6 +422,8 @@ class _Layout:
             (gap[0], place(gap[0]), number),
             (REPLAY, place(REPLAY), whole),
             (START_CYCLE, place(START_CYCLE), whole),
+            (CALL, place(CALL), whole),
+            (_HOST_TIME, place(_HOST_TIME), number),
             *((name, place(name), number) for name in per_core),
         ]
         self.kernel, self.start_cycle = place(kernel[0]), place(START_CYCLE)
@@ -448,15 +493,19 @@ class _Kind(NamedTuple):
     available_cores: int | None
     ideal_ns: float | None
     trace: int | None
+    sub_device: int | None
+    measured: Measured | None
 
 
 def _kind(cells: tuple[str, ...]) -> _Kind:
-    readers = (text, count, text, text, count, count, number, whole)
+    readers = (text, count, text, text, count, count, number, whole, whole, *[number] * 7)
     values: list[Any] = [
         in_column(name, read, cell)
         for name, read, cell in zip(_OF_KIND, readers, cells, strict=True)
     ]
-    op_type, device, arch, fidelity, cores, available, ideal_ns, trace = values
+    op_type, device, arch, fidelity, cores, available, ideal_ns, trace, sub_device = values[:9]
+    percents = [None if value is None else value / 100 for value in values[9:]]
+    measured = None if percents.count(None) == len(percents) else Measured(*percents)
     role = _Role.UNKNOWN
     if op_type == "signpost":
         role = _Role.SIGNPOST
@@ -468,7 +517,8 @@ def _kind(cells: tuple[str, ...]) -> _Kind:
         role = _Role.NOWHERE
     if ideal_ns is not None and ideal_ns <= _NO_MODEL_NS:
         ideal_ns = None
-    return _Kind(role, device, arch.lower() or None, fidelity, cores, available, ideal_ns, trace)
+    setup = (arch.lower() or None, fidelity, cores, available, ideal_ns, trace, sub_device)
+    return _Kind(role, device, *setup, measured)
 
 
 def _signature(operands: Sequence[_Operand], cells: tuple[str, ...]) -> Signature:
@@ -543,7 +593,7 @@ class _Collector:
         self._blank: list[tuple[Hashable, Unread]] = []
         self._replayed: set[Hashable] = set()
         self._signposts: list[Signpost] = []
-        #: Number of the signature, kind, number of the attributes, then the values of the layout.
+        #: Number of the signature, kind, number of the attributes, line, the values of the layout.
         self._ops: list[tuple[Any, ...]] = []
         self._processors = False if layout.processors else None
         self._clock: tuple[float, float | None] = (_SHORTEST_FOR_CLOCK_NS, None)
@@ -574,7 +624,7 @@ class _Collector:
         else:
             reason = NO_DEVICE if row[layout.kernel] else NO_KERNEL_TIME
         if reason is None:
-            self._ops.append((signature, kind, attributes, *values))
+            self._ops.append((signature, kind, attributes, line, *values))
             return
         self._dropped[reason] += 1
         unread = Unread(line, reason, len(self._signposts))
@@ -610,8 +660,9 @@ class _Collector:
                 self._clock = (time_ns, float(round((end - start) / time_ns * 1000)))
 
     def table(self) -> OpTable:
-        fields = [[op[at] for op in self._ops] for at in range(3 + len(self._layout.values))]
-        numbers, kinds, texts, kernel_ns, fw_ns, gap_ns, replay, start_cycle, *core = fields
+        fields = [[op[at] for op in self._ops] for at in range(4 + len(self._layout.values))]
+        numbers, kinds, texts, lines, kernel_ns, fw_ns, gap_ns, replay, start_cycle, *more = fields
+        calls, host_ns, core_min_ns, core_max_ns = map(_unless_blank, more)
         signatures, signature = _only_used(self._signatures.known, numbers)
         attribute_texts, attributes = _only_used(self._attributes.known, texts)
         known = self._kinds.known
@@ -632,11 +683,18 @@ class _Collector:
                 replay=replay,
                 start_cycle=start_cycle,
                 host=[k.role is _Role.HOST for k in kinds],
-                core_min_ns=_unless_blank(core[0]),
-                core_max_ns=_unless_blank(core[1]),
+                core_min_ns=core_min_ns,
+                core_max_ns=core_max_ns,
+                line=lines,
+                call=calls,
+                host_ns=host_ns,
+                measured=_unless_blank([k.measured for k in kinds]),
+                sub_device=_unless_blank([k.sub_device for k in kinds]),
             )
         )
         blank = [unread for call, unread in self._blank if call not in self._replayed]
+        named = {k.arch for k in known if k.arch}
+        arch = _only_one(named) if named else _CLOCKS_MHZ.get(self._clock[1] or 0.0)
         return OpTable(
             format=self._layout.format,
             rows=self._rows,
@@ -648,7 +706,7 @@ class _Collector:
             traces=traces,
             dropped=dict(self._dropped),
             unread=tuple(sorted([*self._unread, *blank])),
-            arch=_only_one(k.arch for k in known),
+            arch=arch,
             available_cores=_only_one(k.available_cores for k in known),
             kernel_time=self._layout.kernel_time,
             processors=self._processors,
@@ -666,9 +724,9 @@ def _reason_to_drop(kernel_ns: float | None, gap_ns: float | None) -> str | None
     return None
 
 
-def _unless_blank(times_ns: Sequence[float | None]) -> Sequence[float | None]:
-    """Return a column, or an empty one if it has no time."""
-    return () if times_ns.count(None) == len(times_ns) else times_ns
+def _unless_blank(values: Sequence[T | None]) -> Sequence[T | None]:
+    """Return a column, or an empty one if it says nothing."""
+    return () if values.count(None) == len(values) else values
 
 
 def _in_replay_order(columns: Columns) -> tuple[Columns, tuple[TraceReplays, ...]]:

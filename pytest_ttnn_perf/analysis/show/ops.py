@@ -5,7 +5,9 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.ops.names import OpRow, layer_rows, op_rows, op_views
+from msgspec.structs import replace
+
+from pytest_ttnn_perf.analysis.ops.names import OpRow, is_conversion, layer_rows, op_rows, op_views
 from pytest_ttnn_perf.analysis.ops.regions import Basis, regions_of, why_invalid
 from pytest_ttnn_perf.core.text import counted, inert, microseconds
 from pytest_ttnn_perf.report.tables import (
@@ -22,7 +24,7 @@ from pytest_ttnn_perf.report.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.ops.names import OpView
     from pytest_ttnn_perf.analysis.ops.regions import Layers, Outside, StepTime
@@ -33,27 +35,61 @@ if TYPE_CHECKING:
 class _Column(NamedTuple):
     heading: str
     cell: Callable[[OpRow], str]
+    left: bool = False
+
+    def padded(self, text: str, width: int) -> str:
+        return f"{cut_end(text, width):<{width}}" if self.left else f"{text:>{width}}"
 
 
 #: Left of the name of the op, and right of it: those that are given up first stand last here.
 _ID: Final = _Column("id", lambda row: f"#{row.number}")
 _ALWAYS: Final = (_Column("time µs", lambda row: _us(row.kernel_ns)),)
 _BY_WORTH: Final = (
+    _Column("%", lambda row: _percent(row.share)),
+    _Column("cores", lambda row: _whole(row.working_cores)),
     _Column("bound", lambda row: "stale" if row.stale else row.bound or "-"),
-    _Column("cores", lambda row: _whole(row.cores)),
     _Column("DRAM %", lambda row: _percent(row.dram_fraction)),
-    _Column("FLOPs %", lambda row: _percent(row.compute_fraction)),
+    _Column("FLOP %", lambda row: _percent(row.compute_fraction)),
+    _Column("dtypes", lambda row: inert(" ".join(filter(None, _formats(row))) or "-"), left=True),
+    _Column("memory", lambda row: inert(row.memory or "-"), left=True),
+    _Column("config", lambda row: inert(row.config or "-"), left=True),
     _Column("gap µs", lambda row: "-" if row.gap_ns is None else _us(max(row.gap_ns, 0.0))),
+    _Column("above µs", lambda row: "-" if row.saving_ns is None else _us(row.saving_ns)),
     _Column("GB/s", lambda row: _whole(row.dram_gb_s)),
     _Column("TFLOPs", lambda row: "-" if row.tflops is None else f"{row.tflops:.1f}"),
-    _Column("fidelity", lambda row: inert(row.fidelity or "-")),
+    _Column("NoC %", lambda row: _percent(row.noc_fraction)),
+    _Column("eth %", lambda row: _percent(row.ethernet_fraction)),
+    _Column("sub", lambda row: _whole(row.sub_device)),
+    _Column("call", lambda row: _whole(row.call)),
+    _Column("line", lambda row: _whole(row.line)),
+    _Column("host µs", lambda row: "-" if row.host_ns is None else _us(row.host_ns)),
 )
 #: The order in which they are shown.
 _SHOWN: Final = (
-    "time µs", "gap µs", "cores", "GB/s", "DRAM %", "TFLOPs", "FLOPs %", "bound", "fidelity",
+    "time µs", "%", "gap µs", "above µs", "cores", "bound", "DRAM %", "FLOP %", "GB/s", "TFLOPs",
+    "NoC %", "eth %", "dtypes", "memory", "config", "sub", "call", "line", "host µs",
 )  # fmt: skip
-#: A name is cut rather than to be narrower; columns are given up for it first.
+#: What the ops of a step are sorted by, largest first.
+SORTED_BY: Final[Mapping[str, Callable[[OpRow], float | None]]] = {
+    "time": lambda row: row.kernel_ns,
+    "gap": lambda row: row.gap_ns,
+    "saving": lambda row: row.saving_ns,
+}
+
+
+def _formats(row: OpRow) -> tuple[str, str]:
+    # Only products compute at a fidelity; what else is written beside a move says nothing.
+    return (row.fidelity or "" if row.size or row.flops else "", row.dtypes)
+
+
+#: A name is cut rather than to be narrower; columns are given up for it first, the ones after the
+#: first few already for a name that is somewhat wider.
 _NARROWEST: Final = 30
+_WIDEST: Final = 32
+_FIRST: Final = 6
+#: A text is cut rather than left out, but not to less than that, nor is it wider.
+_LEAST_TEXT: Final = 16
+_MOST_TEXT: Final = 34
 _BETWEEN: Final = "  "
 #: Stands before the ops of a layer.
 _INSIDE: Final = "| "
@@ -62,7 +98,14 @@ _HOT: Final = 0.02
 _FEW_CORES: Final = 10
 
 
-def op_listing(table: OpTable, *, name: str, style: Style, region: str | None = None) -> Listing:
+def op_listing(
+    table: OpTable,
+    *,
+    name: str,
+    style: Style,
+    region: str | None = None,
+    sort: str | None = None,
+) -> Listing:
     """List the ops of a file: a step of each region.
 
     JSON and CSV have every op, of all steps and devices.
@@ -71,6 +114,9 @@ def op_listing(table: OpTable, *, name: str, style: Style, region: str | None = 
     views = [view for view in op_views(table, rows) if region in {None, view.region.name}]
     if region is not None:
         rows = [row for row in rows if row.region == region]
+    if sort is not None:
+        rows = _sorted(rows, sort)
+        views = [replace(view, rows=_sorted(view.rows, sort), layers=()) for view in views]
     lines: list[Block] = [*wrapped(inert(_heading(table, name)), style.width)]
     invalid = why_invalid(table)
     if invalid is not None:
@@ -90,10 +136,16 @@ def op_listing(table: OpTable, *, name: str, style: Style, region: str | None = 
     return Listing(tuple(lines), document, OpRow._fields, tuple(rows))
 
 
+def _sorted(rows: Sequence[OpRow], sort: str) -> list[OpRow]:
+    value = SORTED_BY[sort]
+    return sorted(rows, key=lambda row: -(value(row) or 0.0))
+
+
 def _heading(table: OpTable, name: str) -> str:
-    arch = f", {table.arch}" if table.arch else ""
+    words = [table.format, *filter(None, (table.arch, table.board))]
+    words += [f"{table.available_cores} cores"] if table.available_cores else []
     devices = counted(len(table.devices), "device")
-    return f"{name}: {table.format}{arch}; {counted(len(table), 'op')} on {devices}"
+    return f"{name}: {', '.join(words)}; {counted(len(table), 'op')} on {devices}"
 
 
 def _view_document(view: OpView) -> dict[str, object]:
@@ -124,7 +176,7 @@ def _view_lines(view: OpView, table: OpTable, width: int) -> Iterator[Block]:
     blocks = list(_blocks(view))
     shown = list(chain.from_iterable(rows for _, rows in blocks))
     columns, widths = _columns(shown, width, inside=bool(view.layers))
-    headings = [f"{c.heading:>{w}}" for c, w in zip(columns, widths[2:], strict=True)]
+    headings = [c.padded(c.heading, w) for c, w in zip(columns, widths[2:], strict=True)]
     head = [f"{_ID.heading:>{widths[0]}}", f"{'op':<{widths[1]}}", *headings]
     yield [(_BETWEEN.join(head).rstrip(), BOLD)]
     yield _BETWEEN.join("-" * each for each in widths)
@@ -158,7 +210,7 @@ def _layers_title(view: OpView, layers: Layers) -> str:
     ops = f" of {layers.length} ops" if layers.length > 1 else ""
     each = f"{format_ns(total / layers.times)} each"
     place = f"#{rows[0].number} to #{rows[-1].number}"
-    return f"× {layers.times}{noun}{ops}: {format_ns(total)}, {each} ({place}, medians)"
+    return f"× {layers.times}{noun}{ops}: {format_ns(total)}, {each} ({place})"
 
 
 def _total_ns(rows: Sequence[OpRow]) -> float:
@@ -183,17 +235,21 @@ def _columns(rows: Sequence[OpRow], width: int, *, inside: bool) -> tuple[list[_
         for column in (_ID, *_ALWAYS, *_BY_WORTH)
     }
     mark = len(_INSIDE) if inside else 0
-    name = max([2, *(len(inert(row.name)) + mark for row in rows)])
+    name = max([2, *(len(_title(row)) + mark for row in rows)])
     kept = {column.heading: column for column in _ALWAYS}
     left = width - sizes[_ID.heading] - len(_BETWEEN)
     left -= sum(sizes[heading] + len(_BETWEEN) for heading in kept)
-    for column in _BY_WORTH:
-        needs = sizes[column.heading] + len(_BETWEEN)
+    for place, column in enumerate(_BY_WORTH):
+        spare = left - min(name, _NARROWEST if place < _FIRST else _WIDEST) - len(_BETWEEN)
+        if column.left and spare >= _LEAST_TEXT:
+            sizes[column.heading] = min(sizes[column.heading], spare, _MOST_TEXT)
         told = any(column.cell(row) != "-" for row in rows)
-        if told and left - needs >= min(name, _NARROWEST):
+        if told and sizes[column.heading] <= spare:
             kept[column.heading] = column
-            left -= needs
+            left -= sizes[column.heading] + len(_BETWEEN)
     columns = [kept[heading] for heading in _SHOWN if heading in kept]
+    if "memory" not in kept:  # then the names of moves say from where to where
+        name = max([2, *(len(_title(row, columns)) + mark for row in rows)])
     widths = [sizes[_ID.heading], max(2, min(name, left)), *(sizes[c.heading] for c in columns)]
     return columns, widths
 
@@ -206,12 +262,22 @@ def _row_line(
     mark: str,
     whole_ns: float,
 ) -> ColouredParts:
-    name = cut_end(mark + inert(row.name), widths[1])
+    name = cut_end(mark + _title(row, columns), widths[1])
     cells: ColouredParts = [(f"{_ID.cell(row):>{widths[0]}}{_BETWEEN}{name:<{widths[1]}}", None)]
     for column, width in zip(columns, widths[2:], strict=True):
         cells.append((_BETWEEN, None))
-        cells.append((f"{column.cell(row):>{width}}", _paint(column.heading, row, whole_ns)))
+        text = column.padded(column.cell(row), width)
+        cells.append((text, _paint(column.heading, row, whole_ns)))
     return cells
+
+
+def _title(row: OpRow, columns: Sequence[_Column] = ()) -> str:
+    """Return the op with M x K x N of a product, else its shape."""
+    if row.size:
+        return inert(f"{row.name.partition(' ')[0]} {row.size}")
+    at_once = not columns or any(column.heading == "memory" for column in columns)
+    moves = at_once and is_conversion(row.op) and " → " in row.name
+    return inert(row.name.partition(" → ")[0].rpartition(" ")[0] if moves else row.name)
 
 
 def _paint(heading: str, row: OpRow, whole_ns: float) -> str | None:
@@ -220,8 +286,8 @@ def _paint(heading: str, row: OpRow, whole_ns: float) -> str | None:
         return (YELLOW if hot else None) if row.bound == "slow" else GREEN
     if heading == "time µs":
         return BOLD if hot else None
-    if heading == "cores" and row.cores is not None:
-        return RED if hot and row.cores < _FEW_CORES else None
+    if heading == "cores" and row.working_cores is not None:
+        return RED if hot and row.working_cores < _FEW_CORES else None
     if heading == "gap µs" and row.gap_ns is not None:
         return RED if row.gap_ns >= _HOT * whole_ns else None
     return None
@@ -236,8 +302,28 @@ def _notes(table: OpTable, views: Sequence[OpView], rows: Sequence[OpRow]) -> It
         )
     if any(row.stale for view in views for row in view.rows):
         yield "stale: with these shapes the op would be faster than the chip; they are not its own"
+    if any(view.layers for view in views):
+        yield "layers: a time is the median of its repeats, % that of all of them"
+    measured = {row.bound_basis for view in views for row in view.rows if row.bound_basis}
+    if measured:
+        yield f"DRAM %, FLOP %, bound: {' or '.join(sorted(measured))}{_on_board(table)}"
+    if any("/" in row.memory for view in views for row in view.rows):
+        yield "memory: W, H, B: width, height, block sharded; L1W/32: on so many cores"
+    on_host = sum(table.columns.host)
+    if on_host:
+        yield f"{counted(on_host, 'op')} ran on the host (TTP007); --format csv has them"
     if rows and not any(row.dram_fraction is not None for row in rows):
-        yield "no DRAM %: the peaks of this chip, or the operands of its ops, are not known"
+        yield (
+            "no DRAM %: the peaks of this chip, or the operands of its ops, are not known; name "
+            "the chip with --arch or --board"
+        )
+
+
+def _on_board(table: OpTable) -> str:
+    """Say which of the boards of a chip was taken, unless one was named."""
+    if table.board or not (table.arch or "").startswith("blackhole"):
+        return ""
+    return "; a p150's peaks are taken: --board p100 has one bank of DRAM less"
 
 
 def _us(nanoseconds: float) -> str:

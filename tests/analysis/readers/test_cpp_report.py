@@ -48,6 +48,8 @@ def test_an_op(tmp_path: Path) -> None:
             start_cycle=5000,
             host=False,
             number=1,
+            line=2,
+            call=1024,
         )
     ]
     assert (table.arch, table.available_cores, table.rows) == ("wormhole_b0", 72, 1)

@@ -54,6 +54,8 @@ def test_an_op_with_all_it_says(tmp_path: Path) -> None:
             start_cycle=12482573256535,
             host=False,
             number=1,
+            line=2,
+            call=table.op(0).call,
         )
     ]
     assert (table.format, table.rows, table.dropped) == ("v2.1", 1, {})
