@@ -77,7 +77,7 @@ class Unread(NamedTuple):
     signposts: int = 0
 
 
-class Measured(NamedTuple):
+class Utilisation(NamedTuple):
     """Fractions that counters and the network's monitor measured; None if unknown.
 
     Those of processors are of the cycles of all cores; ``congestion`` is what it cost.
@@ -122,7 +122,7 @@ class Op(NamedTuple):
     line: int = 0
     call: int | None = None
     host_ns: float | None = None
-    measured: Measured | None = None
+    measured: Utilisation | None = None
     sub_device: int | None = None
 
 
@@ -154,7 +154,7 @@ class Columns(Struct, frozen=True):
     line: Sequence[int] = ()
     call: Sequence[int | None] = ()
     host_ns: Sequence[float | None] = ()
-    measured: Sequence[Measured | None] = ()
+    measured: Sequence[Utilisation | None] = ()
     sub_device: Sequence[int | None] = ()
 
     def at(self, places: Sequence[int]) -> Columns:

@@ -18,7 +18,7 @@ from pytest_ttnn_perf.analysis.ops.regions import (
     slowest_rows,
 )
 from pytest_ttnn_perf.analysis.ops.roofline import board_of, is_dram_sharded, rooflines
-from pytest_ttnn_perf.core.ops import Category, Measured, category_of, short_code
+from pytest_ttnn_perf.core.ops import Category, Utilisation, category_of, short_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -607,7 +607,7 @@ def dtypes_text(signature: Signature) -> str:
 
 
 def memory_text(signature: Signature, attributes: str) -> str:
-    """Return where operands lie: ``L1W x DRAM => L1W/32``, in 32 width shards."""
+    """Return where operands lie; ``L1W/32`` in 32 width shards."""
     given = " x ".join(_place(tensor.memory) for tensor in signature.inputs[:2] if tensor.memory)
     grid = dict(settings_in(attributes)).get(SHARD_GRID, "")
     cores = f"/{cores_of(grid)}" if is_grid(grid) else ""
@@ -621,7 +621,7 @@ def _place(memory: str, cores: str = "") -> str:
 
 
 def product_size(signature: Signature, attributes: str) -> str:
-    """Return M x K x N of a product, a batch before it; "" for other ops."""
+    """Return batch, M, K and N of a product; else ""."""
     if len(signature.inputs) < 2 or not signature.outputs:
         return ""
     first, second, made = (_shape(each) for each in (*signature.inputs[:2], signature.outputs[0]))
@@ -752,7 +752,7 @@ def _op_row(op: Op, line: Roofline, words: Mapping[str, Any]) -> OpRow:
     moved = None if line.work.at_most else line.work.dram_bytes
     flops, kernel_ns, least_ns = line.work.flops, line.kernel_ns, line.least_ns
     known = bool(kernel_ns) and not line.stale
-    measured = op.measured or Measured()
+    measured = op.measured or Utilisation()
     seen = measured.dram is not None or measured.fpu is not None
     return OpRow(
         **words,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_ttnn_perf.core.ops import (
-        Measured,
+        Utilisation,
         OpGroup,
         OpGroups,
         OpTable,
@@ -123,7 +123,7 @@ class Roofline(NamedTuple):
     dram_ns: float | None
     compute_ns: float | None
     stale: bool = False
-    measured: Measured | None = None
+    measured: Utilisation | None = None
 
     @property
     def dram_fraction(self) -> float | None:

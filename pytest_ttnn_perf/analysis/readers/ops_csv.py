@@ -25,7 +25,7 @@ from pytest_ttnn_perf.core.files import reading, unpacked
 from pytest_ttnn_perf.core.ops import (
     HOST,
     Columns,
-    Measured,
+    Utilisation,
     OpTable,
     Signature,
     Signpost,
@@ -57,7 +57,7 @@ FW_TIME: Final = "DEVICE FW DURATION [ns]"
 KERNEL_TIME: Final = "DEVICE KERNEL DURATION [ns]"
 GAP: Final = "OP TO OP LATENCY [ns]"
 _ATTRIBUTES: Final = "ATTRIBUTES"
-#: What was measured beside the times, in percent, in the order of the fields of ``Measured``.
+#: What was measured beside the times, in percent, in the order of the fields of ``Utilisation``.
 _MEASURED: Final = (
     "DRAM BW UTIL (%)", "NOC UTIL (%)", "MULTICAST NOC UTIL (%)", "ETH BW UTIL (%)",
     "NPE CONG IMPACT (%)", "Avg FPU util on full grid (%)", "Avg SFPU util on full grid (%)",
@@ -189,7 +189,7 @@ def read_cpp_report(file: Path) -> OpTable:
 
 
 def _as_it_ran(table: OpTable) -> OpTable:
-    """Order streamed calls by their starts; a call that ran again is of a trace."""
+    """Order streamed calls; one that ran again is of a trace."""
     columns = table.columns
     calls = list(zip(columns.device, columns.call, strict=True))
     times = Counter(calls)
@@ -494,7 +494,7 @@ class _Kind(NamedTuple):
     ideal_ns: float | None
     trace: int | None
     sub_device: int | None
-    measured: Measured | None
+    measured: Utilisation | None
 
 
 def _kind(cells: tuple[str, ...]) -> _Kind:
@@ -505,7 +505,7 @@ def _kind(cells: tuple[str, ...]) -> _Kind:
     ]
     op_type, device, arch, fidelity, cores, available, ideal_ns, trace, sub_device = values[:9]
     percents = [None if value is None else value / 100 for value in values[9:]]
-    measured = None if percents.count(None) == len(percents) else Measured(*percents)
+    measured = None if percents.count(None) == len(percents) else Utilisation(*percents)
     role = _Role.UNKNOWN
     if op_type == "signpost":
         role = _Role.SIGNPOST

@@ -272,7 +272,7 @@ def _row_line(
 
 
 def _title(row: OpRow, columns: Sequence[_Column] = ()) -> str:
-    """Return the op with M x K x N of a product, else its shape."""
+    """Return an op with its shape; a product with M, K and N."""
     if row.size:
         return inert(f"{row.name.partition(' ')[0]} {row.size}")
     at_once = not columns or any(column.heading == "memory" for column in columns)
@@ -320,7 +320,7 @@ def _notes(table: OpTable, views: Sequence[OpView], rows: Sequence[OpRow]) -> It
 
 
 def _on_board(table: OpTable) -> str:
-    """Say which of the boards of a chip was taken, unless one was named."""
+    """Name the board that was taken, unless a user did."""
     if table.board or not (table.arch or "").startswith("blackhole"):
         return ""
     return "; a p150's peaks are taken: --board p100 has one bank of DRAM less"
