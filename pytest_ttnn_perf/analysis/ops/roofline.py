@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_ttnn_perf.core.ops import (
-        Utilisation,
         OpGroup,
         OpGroups,
         OpTable,
         Signature,
         Tensor,
+        Utilisation,
     )
 
 

@@ -25,12 +25,12 @@ from pytest_ttnn_perf.core.files import reading, unpacked
 from pytest_ttnn_perf.core.ops import (
     HOST,
     Columns,
-    Utilisation,
     OpTable,
     Signature,
     Signpost,
     Tensor,
     Unread,
+    Utilisation,
 )
 
 if TYPE_CHECKING:

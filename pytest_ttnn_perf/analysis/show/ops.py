@@ -272,7 +272,7 @@ def _row_line(
 
 
 def _title(row: OpRow, columns: Sequence[_Column] = ()) -> str:
-    """Return an op with its shape; a product with M, K and N."""
+    """Return an op with its shape, or size of a product."""
     if row.size:
         return inert(f"{row.name.partition(' ')[0]} {row.size}")
     at_once = not columns or any(column.heading == "memory" for column in columns)
