@@ -39,7 +39,7 @@ _SEEDS: Final = 1_000_000
 
 
 def add_ab(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "ttnn-perf ab REF [TESTS] [--rounds N] [--order-seed N] [--same DIR] [options]"
+    parser.usage = "ttnn-perf ab REF [TESTS] [--rounds N] [--same DIR] [--build CMD] [options]"
     add_argument(parser, "ref REF", "a branch, tag or commit")
     _add_rounds(parser, "side", "both sides", USUAL_ROUNDS)
     add_format(parser)
@@ -55,6 +55,8 @@ def _add_rounds(parser: argparse.ArgumentParser, one: str, every: str, usual: in
         type=number_within(0, _SEEDS - 1), default=None)  # fmt: skip
     add("--same DIR", f"folder that {every} take from the working tree, such as a build",
         action="append", default=[])  # fmt: skip
+    add("--build CMD", f"shell command that builds each {one} in its own checkout (default: the "
+        "setting build)")  # fmt: skip
 
 
 def _pass_on(parser: argparse.ArgumentParser) -> None:
@@ -85,6 +87,7 @@ def _experiment(
     return Experiment(
         command, argv, options.rounds, Path.cwd(), settings, line.progress, same,
         seed=secrets.randbelow(_SEEDS) if seed is None else seed,
+        build=settings.build if options.build is None else options.build or None,
     )  # fmt: skip
 
 
@@ -113,12 +116,14 @@ def _settings_of(argv: Sequence[str]) -> Settings:
 def add_bisect(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "ttnn-perf bisect GOOD [BAD] [TESTS] [--metric NAME] [--rounds N]\n"
-        "                        [--order-seed N] [--same DIR] [options]"
+        "                        [--same DIR] [--build CMD] [--into SUBMODULE] [options]"
     )
     add = partial(add_argument, parser)
     add("good GOOD", "a branch, tag or commit that is fast")
     add("--metric NAME", "the metric to follow (default: the one with the clearest change)")
     _add_rounds(parser, "commit", "all commits", MAX_ROUNDS)
+    add("--into SUBMODULE", "go on inside a submodule that the slow commit moves beside other "
+        "changes; SUBMODULE=GOOD..BAD for a range of it", action="append", default=[])  # fmt: skip
     add_format(parser)
     _pass_on(parser)
 
@@ -127,15 +132,18 @@ def run_bisect(options: argparse.Namespace) -> Result:
     """Find the commit that made a test slower.
 
     Commits after GOOD up to BAD (default: HEAD), following first parents, are measured alternately
-    with GOOD, each in its own folder. After Ctrl-C, a command that continues is printed. All other
-    arguments are passed to pytest. Exit code 1: BAD is not slower; 7: inconclusive or interrupted.
+    with GOOD, each in its own folder. If the slow commit only moves a submodule, the search goes on
+    inside. After Ctrl-C, a command that continues is printed. All other arguments are passed to
+    pytest. Exit code 1: BAD is not slower; 7: inconclusive or interrupted.
     """
     from pytest_ttnn_perf.experiments.bisect import bisect
 
     bad, argv = split_bad(options.rest, Path.cwd())
     with LiveLine() as line:
         asked = _experiment(options, ("bisect", options.good, bad), argv, line)
-        return bisect(asked, options.good, bad, options.metric, shape=options.format)
+        return bisect(
+            asked, options.good, bad, options.metric, into=options.into, shape=options.format
+        )
 
 
 def split_bad(words: Sequence[str], cwd: Path) -> tuple[str, list[str]]:
@@ -217,7 +225,7 @@ def run_journal(options: argparse.Namespace) -> Result:
 def add_try(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "ttnn-perf try -m MESSAGE [TESTS] [--base REF] [--rounds N] [--order-seed N]\n"
-        "                     [--same DIR] [options]"
+        "                     [--same DIR] [--build CMD] [options]"
     )
     add = partial(add_argument, parser)
     add("-m MESSAGE", "what the change is, in short", dest="message", required=True)

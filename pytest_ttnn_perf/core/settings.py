@@ -219,6 +219,8 @@ class Settings(Struct, frozen=True):
     ``observe_pcc_elements`` elements is computed anew beside the helper's. ``gate_steps`` are
     patterns of the steps of a helper's profiler that are gated where a test tells nothing better.
     ``agents_accept``: coding agents may change baselines through ``ttnn-perf mcp``.
+    ``build`` is the command that builds each side of ``ab`` and ``bisect``, ``builds_gb`` the room
+    for the builds that are kept.
     """
 
     enabled: bool = False
@@ -272,6 +274,8 @@ class Settings(Struct, frozen=True):
     helper_asserts: HelperAsserts = HelperAsserts.KEEP
     gate_steps: tuple[str, ...] = ("inference*",)
     agents_accept: bool = True
+    build: str | None = None
+    builds_gb: Annotated[int, _FromOne] = 100
 
     @property
     def confirm_passes(self) -> int:

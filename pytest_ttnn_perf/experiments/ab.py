@@ -16,13 +16,15 @@ from pytest_ttnn_perf.core.observation import Outcome, Reason
 from pytest_ttnn_perf.core.settings import MAX_ROUNDS, MIN_ROUNDS, USUAL_ROUNDS
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.experiments.paired import INCONCLUSIVE
-from pytest_ttnn_perf.experiments.repository import Repository, temporary_checkout
+from pytest_ttnn_perf.experiments.repository import Repository
 from pytest_ttnn_perf.experiments.rounds import (
     Experiment,
     Move,
     Sessions,
     Turns,
     Version,
+    builds_of,
+    checkout,
     compare_tests,
     hold_machine,
     run_rounds,
@@ -305,7 +307,10 @@ def compare_with(
     )  # fmt: skip
     try:
         held = hold_machine(root, asked) if tests is None else nullcontext()
-        with held, temporary_checkout(root, commit.id) as other:
+        with held, checkout(asked, root, commit) as other:
+            builds = builds_of(asked, root)
+            if builds is not None:
+                builds.run(f"the {WORKING_TREE}", root, builds.folder / "working-tree.log")
             here, there = Move(root, root, cwd), Move(root, other, cwd)
             after = Version(WORKING_TREE, here, other, asked, tests=tests, chooses=True)
             turns: InTurns = Turns(Version(ref, there, root, asked, tests=tests), after)

@@ -3,11 +3,13 @@
 Each commit is measured in turns with the good one. It is slow if at least half of the slowdown is
 there: so one that is as fast as the good one and one that is as slow as the bad one are both far
 from where it is decided. In the end the commit is compared with the one before it, which shows its
-own effect, and would show a wrong turn.
+own effect, and would show a wrong turn. If it moves a submodule, the search goes on inside that.
 """
 
 from __future__ import annotations
 
+import posixpath
+import time
 from contextlib import ExitStack, contextmanager, suppress
 from enum import Enum
 from math import ceil, expm1, log1p, log2
@@ -31,14 +33,16 @@ from pytest_ttnn_perf.experiments.ab import (
     shared_within,
     troubles_of,
 )
-from pytest_ttnn_perf.experiments.paired import interval_of
-from pytest_ttnn_perf.experiments.repository import Repository, temporary_checkout
+from pytest_ttnn_perf.experiments.paired import Interval, interval_of
+from pytest_ttnn_perf.experiments.repository import Repository
 from pytest_ttnn_perf.experiments.rounds import (
     Move,
     StrayedError,
     Turns,
     Version,
+    checkout,
     compare_tests,
+    duration,
     hold_machine,
     rounds_of,
     run_rounds,
@@ -60,7 +64,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from pytest_ttnn_perf.core.metric import Metric
-    from pytest_ttnn_perf.experiments.paired import Comparison, Interval
+    from pytest_ttnn_perf.experiments.paired import Comparison
     from pytest_ttnn_perf.experiments.repository import Commit
     from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns
     from pytest_ttnn_perf.report.tables import Block
@@ -69,6 +73,10 @@ if TYPE_CHECKING:
 
 #: The slowdown is known well enough to halve it once it may be off by this part of it at most.
 _PRECISE: Final = 0.4
+#: The time that is left is said from that on.
+_WORTH_SAYING_S: Final = 60.0
+#: So many files of the slow commit are named.
+_MOST_FILES: Final = 6
 #: The members of an effect, of those of the ab command.
 _EFFECT: Final = (
     "test", "metric", "unit", "before", "after", "change", "low", "high", "rounds", "outcome",
@@ -119,25 +127,27 @@ class End(Enum):
 
 
 def bisect(
-    asked: Experiment, good: str, bad: str, metric: str | None = None, *, shape: str
+    asked: Experiment,
+    good: str,
+    bad: str,
+    metric: str | None = None,
+    *,
+    into: Sequence[str] = (),
+    shape: str,
 ) -> Result:
     """Find the commit that made a test slower.
 
-    ``metric`` is the one to follow; None for the clearest one.
+    ``metric`` is the one to follow; None for the clearest one. ``into`` are submodules that the
+    search goes on in, with their own range or without.
     """
     repository = Repository.around(asked.cwd)
     root, cwd = repository.root, asked.cwd.resolve()
     first, last = repository.commit(good), repository.commit(bad)
-    history = repository.between(first, last)
-    if not history:
-        raise UsageError(f"{good} and {bad} are the same commit: nothing to look for")
     asked = replace(asked, shared=shared_within(root, asked.cwd, asked.shared))
     check_writable(asked.settings.artifacts)
 
     def report(text: str, _: bool) -> None:  # noqa: FBT001 (as that of all progress)
-        asked.progress(f"{hunt.status}: {text}", False)  # noqa: FBT003
-
-    quiet = replace(asked, progress=report)
+        asked.progress(f"{descent.hunts[-1].status}: {text}", False)  # noqa: FBT003
 
     quiet = replace(asked, progress=report)
 
@@ -146,8 +156,8 @@ def bisect(
         with ExitStack() as own:
             trees = (
                 good_tree
-                if commit == first
-                else own.enter_context(temporary_checkout(root, commit.id))
+                if commit.id == first.id
+                else own.enter_context(checkout(asked, root, commit))
                 for commit in (one, two)
             )
             before, after = (Move(root, tree, cwd) for tree in trees)
@@ -156,17 +166,134 @@ def bisect(
                 Version(two.short, after, root, quiet, tests=tests, chooses=True),
             )
 
-    hunt = Hunt(first, history, asked, open_turns, metric)
-    tree = temporary_checkout(root, first.id)
+    descent = Descent(asked, open_turns, metric, into)
+    descent.begin(repository, first, last)
+    tree = checkout(asked, root, first)
     with suppress(KeyboardInterrupt), hold_machine(root, asked), tree as good_tree:
-        hunt.run()
+        descent.run()
     given = ("--metric", metric) if metric is not None else ()
     rounds = ("--rounds", str(asked.rounds)) if asked.rounds != MAX_ROUNDS else ()
     same = (word for folder in asked.shared for word in ("--same", folder))
+    build = ("--build", asked.build) if asked.build != asked.settings.build else ()
     order = ("--order-seed", str(asked.seed))
-    text = bisect_listing(hunt, (*given, *rounds, *order, *same, *asked.argv)).text(shape)
-    ended = hunt.end
+    words = (*given, *rounds, *order, *same, *(word or "" for word in build), *asked.argv)
+    text = bisect_listing(descent, words).text(shape)
+    ended = descent.answer.end
     return Result(text, failed=ended is End.NOT_SLOWER, inconclusive=ended is not End.FOUND)
+
+
+#: The outer repository, its submodules, and theirs.
+_MOST_LEVELS: Final = 3
+
+
+class Level(NamedTuple):
+    """A repository that is searched: the outer one, or a submodule in ``path``.
+
+    ``whole`` returns the commit of the outer one that has a commit of this one.
+    """
+
+    path: str
+    repository: Repository
+    whole: Callable[[str], str]
+
+
+class Descent:
+    """Searches inside each other: of a repository, and of its submodules.
+
+    ``into`` are the paths of submodules that are searched whatever else the slow commit changes;
+    ``path=good..bad`` searches only that range of it. ``remarks`` say what was not searched.
+    """
+
+    def __init__(
+        self,
+        asked: Experiment,
+        open_turns: OpenTurns,
+        metric: str | None = None,
+        into: Sequence[str] = (),
+    ) -> None:
+        self.asked, self.open_turns, self.metric = asked, open_turns, metric
+        parts = (word.rstrip("/").partition("=") for word in into)
+        self.into = {posixpath.normpath(path): ends for path, _, ends in parts}
+        self.hunts: list[Hunt] = []
+        self.remarks: list[str] = []
+
+    @property
+    def answer(self) -> Hunt:
+        """The innermost search, unless it has found that its submodule is not the cause."""
+        *outer, last = self.hunts
+        return outer[-1] if outer and last.end is End.NOT_SLOWER else last
+
+    def begin(self, repository: Repository, good: Commit, bad: Commit) -> None:
+        self._search(Level("", repository, lambda commit: commit), good, bad)
+
+    def run(self) -> None:
+        hunt = self.hunts[-1]
+        hunt.run()
+        while len(self.hunts) < _MOST_LEVELS and hunt.end in {End.FOUND, End.RANGE}:
+            try:
+                inner = self._inside(hunt)
+            except UsageError as error:
+                self.remarks.append(f"the search cannot go on inside: {error}")
+                return
+            if inner is None:
+                break
+            hunt = inner
+            self.asked.print_line(f"inside {hunt.path}: {counted(len(hunt.history), 'commit')}")
+            hunt.run()
+        left = self.into.keys() - {each.path for each in self.hunts}
+        slow = hunt.suspects[-1].short
+        self.remarks += [f"--into {path}: {slow} does not move it" for path in sorted(left)]
+
+    def _inside(self, hunt: Hunt) -> Hunt | None:
+        """Return the search inside a submodule that the slow commit moves."""
+        level, followed, last = hunt.level, hunt.followed, hunt.suspects[-1]
+        if level is None or followed is None:
+            return None
+        outer, before = level.repository, hunt.before
+        moved, alone = outer.moved_submodules(before.id, last.id)
+        places = {posixpath.join(level.path, path): path for path in moved}
+        chosen = [place for place in places if place in self.into]
+        chosen = chosen or [place for place in places if alone and len(places) == 1]
+        effect = next((each for each in hunt.effects if _is_of(each, followed)), None)
+        if not chosen or effect is None or effect.outcome is not Outcome.REGRESSED:
+            return None
+        place, path = chosen[0], places[chosen[0]]
+        inner = Repository.around(outer.root / path)
+        if inner.root == outer.root:
+            message = f"the submodule {place} is not checked out: git submodule update --init"
+            raise UsageError(message)
+        # These are known as wholes, and measured, if nothing else moved.
+        known = {moved[path][1]: level.whole(last.id)}
+        known |= {moved[path][0]: level.whole(before.id)} if alone and len(moved) == 1 else {}
+
+        def whole(commit: str) -> str:
+            found = known.get(commit)
+            return found or level.whole(outer.with_submodule(last.id, path, commit))
+
+        good, _, bad = self.into.get(place, "").partition("..")
+        ends = [inner.commit(good or moved[path][0]), inner.commit(bad or moved[path][1])]
+        found = self._search(Level(place, inner, whole), *ends)
+        if {each.id for each in ends} <= known.keys():
+            change, low, high = effect.verdict.change, effect.low, effect.high
+            interval = Interval(change or 0.0, low or 0.0, high or 0.0, effect.rounds)
+            found.followed, found.effects = followed._replace(found=interval), hunt.effects
+        return found
+
+    def _search(self, level: Level, good: Commit, bad: Commit) -> Hunt:
+        history = level.repository.between(good, bad)
+        if not history:
+            message = f"{good.short} and {bad.short} are the same commit: nothing to look for"
+            raise UsageError(message)
+
+        def open_turns(
+            one: Commit, two: Commit, tests: Sequence[str] | None
+        ) -> AbstractContextManager[InTurns]:
+            before, after = (each._replace(id=level.whole(each.id)) for each in (one, two))
+            return self.open_turns(before, after, tests)
+
+        hunt = Hunt(good, history, self.asked, open_turns, self.metric, level)
+        self.hunts.append(hunt)
+        return hunt
 
 
 class Search:
@@ -209,7 +336,8 @@ class Hunt:
     """A search, and what it has measured so far.
 
     One of ``suspects`` made it slower, ``before`` precedes them. ``effects`` compares the last of
-    them with ``before``, or the bad commit with the good one.
+    them with ``before``, or the bad commit with the good one. With ``followed``, it is known that
+    the bad commit is slower.
     """
 
     def __init__(
@@ -219,15 +347,18 @@ class Hunt:
         asked: Experiment,
         open_turns: OpenTurns,
         metric: str | None = None,
+        level: Level | None = None,
     ) -> None:
         self.good, self.history, self.asked, self.metric = good, history, asked, metric
-        self.open_turns = open_turns
+        self.open_turns, self.level = open_turns, level
+        self.path = level.path if level else ""
         self.search = Search([each.id for each in history])
         self.followed: FollowedMetric | None = None
         self.steps: list[Step] = []
         self.effects: Sequence[Comparison] = ()
         self.end, self.why = End.INTERRUPTED, ""
         self._by_id = {each.id: each for each in history}
+        self._took_s: list[float] = []
 
     @property
     def threshold(self) -> float:
@@ -255,7 +386,8 @@ class Hunt:
         text = f"{counted(left, 'commit')} left, about {to_measure} to measure"
         if not to_measure:
             text = "1 commit left, to compare with the one before it"
-        return text
+        left_s = sum(self._took_s) / max(len(self._took_s), 1) * max(to_measure, 1)
+        return text if left_s < _WORTH_SAYING_S else f"{text}, about {duration(left_s)}"
 
     @property
     def before(self) -> Commit:
@@ -264,7 +396,7 @@ class Hunt:
 
     def run(self) -> None:
         try:
-            effects: Sequence[Comparison] = self._verify()
+            effects = self.effects if self.followed else self._verify()
             if self.followed is None:
                 known = not undecided_tests(effects)
                 self.end = End.NOT_SLOWER if known else End.NOT_KNOWN
@@ -374,8 +506,10 @@ class Hunt:
         tests: Sequence[str] | None,
         look: Callable[[InTurns], Sequence[str]],
     ) -> InTurns:
+        start_s = time.monotonic()
         with self.open_turns(before, after, tests) as turns:
             stopped = run_rounds(turns, self.asked.rounds, lambda _: look(turns))
+        self._took_s.append(time.monotonic() - start_s)
         if stopped is not None:
             raise _StoppedError(stopped)
         return turns
@@ -406,21 +540,58 @@ def _is_of(compared: Comparison, followed: FollowedMetric) -> bool:
     return (compared.test, compared.verdict.metric.name) == (followed.test, followed.metric.name)
 
 
-def bisect_listing(hunt: Hunt, words: Sequence[str]) -> Listing:
-    """Lay out a search; ``words`` are the arguments after the commits."""
+def bisect_listing(descent: Descent, words: Sequence[str]) -> Listing:
+    """Lay out searches; ``words`` are the arguments after the commits."""
+    lines: list[Block] = []
+    rows: list[tuple[object, ...]] = []
+    document: dict[str, object] | None = None
+    hunts = descent.hunts
+    for hunt in hunts:
+        resume = _resume(hunts[: hunts.index(hunt) + 1], words)
+        columns, own = _columns(hunt), _rows(hunt)
+        lines += [*_heading(hunt), *(columns.table(own) if own else ()), *([""] if own else ())]
+        lines += [f"skipped {d.short}: {s.why}" for d, s in own if s.why is not None]
+        rows += columns.rows(own)
+        if hunt is hunts[-1]:
+            lines += [order_line(hunt.asked.seed)]
+        lines += _conclusion(hunt, words, resume, whole=hunt is descent.answer)
+        lines += [""] if hunt is not hunts[-1] else descent.remarks
+    for hunt in reversed(hunts):
+        document = {**_document(hunt, words, hunts), "inside": document}
+    document = {**(document or {}), "remarks": descent.remarks}
+    return Listing(tuple(lines), document, columns.names, tuple(rows))
+
+
+def _rows(hunt: Hunt) -> list[tuple[Commit, Step]]:
     steps = {step.commit: step for step in hunt.steps}
-    rows = [(d, steps[d.id]) for d in hunt.history if d.id in steps]
+    return [(commit, steps[commit.id]) for commit in hunt.history if commit.id in steps]
+
+
+def _heading(hunt: Hunt) -> Iterator[str]:
+    if hunt.path:
+        yield f"inside {hunt.path}"
+    yield f"good: {commit_text(hunt.good)}"
+    yield f"bad: {commit_text(hunt.bad)}, {counted(len(hunt.history), 'commit')} later"
+    followed = hunt.followed
+    if followed is not None:
+        numbers = followed.numbers(followed.found)
+        yield f"followed: {followed.test} {followed.metric.name}, {numbers}"
+    yield ""
+
+
+def _document(hunt: Hunt, words: Sequence[str], hunts: Sequence[Hunt]) -> dict[str, object]:
     is_known = hunt.end in {End.FOUND, End.RANGE, End.NOT_CONFIRMED}
     first = hunt.suspects[-1] if is_known else None
     followed = hunt.followed
-    columns = _columns(followed.metric if followed else None)
-    document = {
+    is_open = hunt.end is End.INTERRUPTED and followed
+    return {
         "outcome": hunt.end.value,
+        "repository": hunt.path or ".",
         "good": commit_object(hunt.good),
         "bad": commit_object(hunt.bad),
         "commits": len(hunt.history),
-        "commit": first and {**commit_object(first), "date": first.date,
-                             "merge": len(first.parents) > 1},
+        "commit": first and {**commit_object(first), "date": first.date, "author": first.author,
+                             "merge": len(first.parents) > 1, "files": list(_files(hunt))},
         "before": commit_object(hunt.before) if is_known else None,
         "suspects": [commit.id for commit in hunt.suspects],
         "test": followed and followed.test,
@@ -431,33 +602,32 @@ def bisect_listing(hunt: Hunt, words: Sequence[str]) -> Listing:
             {name: each[name] for name in _EFFECT}
             for each in ab_columns(hunt.before.short).objects(hunt.effects)
         ],
-        "steps": columns.objects(rows),
+        "steps": _columns(hunt).objects(_rows(hunt)),
         "stopped": hunt.why or None,
-        "resume": _resume(hunt, words) if hunt.end is End.INTERRUPTED and followed else None,
+        "resume": _resume(hunts[: hunts.index(hunt) + 1], words) if is_open else None,
     }  # fmt: skip
-    lines: list[Block] = [
-        f"good: {commit_text(hunt.good)}",
-        f"bad: {commit_text(hunt.bad)}, {counted(len(hunt.history), 'commit')} later",
-    ]
-    if followed is not None:
-        numbers = followed.numbers(followed.found)
-        lines.append(f"followed: {followed.test} {followed.metric.name}, {numbers}")
-    lines.append("")
-    if rows:
-        lines += [*columns.table(rows), ""]
-        lines += [f"skipped {d.short}: {s.why}" for d, s in rows if s.why is not None]
-    lines += [order_line(hunt.asked.seed), *_conclusion(hunt, words)]
-    return Listing(tuple(lines), document, columns.names, columns.rows(rows))
 
 
-def _resume(hunt: Hunt, words: Sequence[str]) -> str:
+def _files(hunt: Hunt) -> tuple[str, ...]:
+    """Return the files that the slow commit changes."""
+    last = hunt.suspects[-1]
+    if hunt.level is None or not last.parents:
+        return ()
+    return hunt.level.repository.files_between(last.parents[0], last.id)
+
+
+def _resume(hunts: Sequence[Hunt], words: Sequence[str]) -> str:
     """Return the command that searches among the commits that are left."""
-    ends = (hunt.before.short, hunt.suspects[-1].short)
-    return command_line("ttnn-perf", "bisect", *ends, *words)
+    (good, bad), *inner = ((hunt.before.short, hunt.suspects[-1].short) for hunt in hunts)
+    paths = (hunt.path for hunt in hunts[1:])
+    into = (f"--into={path}={a}..{b}" for path, (a, b) in zip(paths, inner, strict=True))
+    return command_line("ttnn-perf", "bisect", good, bad, *into, *words)
 
 
-def _columns(metric: Metric | None) -> Columns[tuple[Commit, Step]]:
+def _columns(hunt: Hunt) -> Columns[tuple[Commit, Step]]:
+    metric = hunt.followed.metric if hunt.followed else None
     return Columns(
+        Column("repository", lambda _: hunt.path or "."),
         Column("commit", lambda r: r[0].id, "commit", lambda r: r[0].short),
         Column("date", lambda r: r[0].date, "date", lambda r: r[0].date[:10], fit=DROPPED[2]),
         Column("change", lambda r: r[1].found and r[1].found.change, "change",
@@ -484,14 +654,15 @@ def _interval(found: Interval | None, metric: Metric | None) -> str:
     return " to ".join(map(format_change, ends))
 
 
-def _conclusion(hunt: Hunt, words: Sequence[str]) -> Iterator[str]:
+def _conclusion(hunt: Hunt, words: Sequence[str], resume: str, *, whole: bool) -> Iterator[str]:
+    """Yield what was found; ``whole``, with its effects."""
     first, last = hunt.suspects[0], hunt.suspects[-1]
     match hunt.end:
         case End.INTERRUPTED:
             left = counted(len(hunt.suspects), "commit")
             yield f"{hunt.why or 'interrupted'}: {left} left"
             known = hunt.followed is not None
-            yield f"  go on with: {_resume(hunt, words)}" if known else "  nothing is known yet"
+            yield f"  go on with: {resume}" if known else "  nothing is known yet"
             return
         case End.NOT_SLOWER:
             yield f"{hunt.bad.short} is not slower than {hunt.good.short}: nothing to look for"
@@ -499,8 +670,10 @@ def _conclusion(hunt: Hunt, words: Sequence[str]) -> Iterator[str]:
             yield f"it is not known whether {hunt.bad.short} is slower than {hunt.good.short}"
             yield "  name fewer tests, or quiet the machine: both make rounds more precise"
         case End.FOUND:
-            yield f"the first slow commit is {commit_text(last)}"
+            of = f" of {hunt.path}" if hunt.path else ""
+            yield f"the first slow commit{of} is {commit_text(last)}"
             yield f"  date: {last.date}"
+            yield from _origin(hunt, last)
         case End.NOT_CONFIRMED:
             yield f"half of the slowdown is there from {commit_text(last)} on"
             yield f"  but it alone is not known to be slower than {hunt.before.short} before it:"
@@ -509,11 +682,21 @@ def _conclusion(hunt: Hunt, words: Sequence[str]) -> Iterator[str]:
             count = len(hunt.suspects)
             yield f"the first slow commit is one of {count}, {first.short} to {last.short}:"
             yield "  those between could not be determined, see above; their effect together:"
-    yield from _effects(hunt)
-    if hunt.end is End.FOUND and len(last.parents) > 1:
+    if whole:
+        yield from _effects(hunt)
+    if whole and hunt.end is End.FOUND and len(last.parents) > 1 and not hunt.path:
         one, two = (parent[:12] for parent in last.parents[:2])
         branch = f"ttnn-perf bisect $(git merge-base {one} {two}) {command_line(two, *words)}"
         yield f"  it is a merge; to look into its branch: {branch}"
+
+
+def _origin(hunt: Hunt, last: Commit) -> Iterator[str]:
+    if last.author:
+        yield f"  author: {last.author}"
+    files = _files(hunt)
+    more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
+    if files:
+        yield f"  files: {', '.join(files[:_MOST_FILES])}{more}"
 
 
 def _effects(hunt: Hunt) -> Iterator[str]:

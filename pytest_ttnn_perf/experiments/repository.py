@@ -1,4 +1,4 @@
-"""Commits of a repository, states of its working tree, and temporary checkouts.
+"""Commits of a repository, states of its working tree, checkouts and their builds.
 
 Nothing here changes what the user has checked out, nor the user's index and branches.
 """
@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 from pytest_ttnn_perf.core.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf.core.files import open_file, read_text
@@ -24,10 +24,10 @@ from pytest_ttnn_perf.machine.git import (
     GitError,
     work_tree,
 )
-from pytest_ttnn_perf.machine.processes import signals_ignored
+from pytest_ttnn_perf.machine.processes import run_bounded, signals_ignored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 
 class Commit(NamedTuple):
@@ -38,15 +38,17 @@ class Commit(NamedTuple):
     subject: str
     date: str = ""
     parents: tuple[str, ...] = ()
+    author: str = ""
 
 
 def _log(git: Git, *words: str) -> Iterator[Commit]:
     safe = ("--no-show-signature", "--no-ext-diff", "--no-textconv")
-    fields = "--format=%H%x00%h%x00%aI%x00%P%x00%s"
+    fields = "--format=%H%x00%h%x00%aI%x00%P%x00%an <%ae>%x00%s"
     parts = (git.ask("log", "-z", *safe, fields, *words) or "").split("\0")
-    for at in range(0, len(parts) - 4, 5):
-        commit, short, date, parents, subject = parts[at : at + 5]
-        yield Commit(commit, short, visible(subject), date, tuple(parents.split()))
+    for at in range(0, len(parts) - 5, 6):
+        commit, short, date, parents, author, subject = parts[at : at + 6]
+        known = tuple(parents.split())
+        yield Commit(commit, short, visible(subject), date, known, visible(author))
 
 
 # Commits of a repository, and states of its working tree.
@@ -195,6 +197,32 @@ class Repository(Git):
             found[path] = (then if then.strip("0") else None, now if now.strip("0") else None)
         return found
 
+    def moved_submodules(self, before: str, after: str) -> tuple[dict[str, tuple[str, str]], bool]:
+        """Return the submodules that moved, with both commits; whether nothing else changed."""
+        words = ("diff-tree", "-r", "-z", "--no-renames", before, after)
+        parts = (self.ask(*words) or "").split("\0")
+        changed = dict(zip(parts[1::2], (part[1:].split(" ") for part in parts[::2]), strict=False))
+        moved = {
+            path: (then, now)
+            for path, (old, new, then, now, _) in changed.items()
+            if old == new == _SUBMODULE
+        }
+        return moved, len(moved) == len(changed)
+
+    def files_between(self, before: str, after: str) -> tuple[str, ...]:
+        words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after)
+        return tuple(filter(None, (self.ask(*words) or "").split("\0")))
+
+    def with_submodule(self, commit: str, path: str, moved: str) -> str:
+        """Return a commit like another, with a submodule at commit ``moved``."""
+        with self._own_index() as index:
+            self.run("read-tree", commit, variables=index)
+            entry = f"{_SUBMODULE},{moved},{path}"
+            self.run("update-index", "--cacheinfo", entry, variables=index)
+            tree = self.run("write-tree", variables=index).strip()
+        made = ("commit-tree", tree, "-p", commit, "-m", f"{path} at {moved}")
+        return self.run(*made, variables=_NOBODY).strip()
+
     def text(self, state: State, path: str) -> str:
         return self.ask("cat-file", "blob", f"{state.tree}:{path}") or ""
 
@@ -336,7 +364,8 @@ def _check_out(marker: TextIO, root: Path, tree: Path, commit: str) -> None:
             problem = f"the submodule does not have commit {wanted[:12]}, which is asked for"
             raise InputError(repository, f"{problem}: git -C {repository} fetch")
         try:
-            git.run("worktree", "add", "--detach", str(place), wanted)
+            # By force: a folder that was deleted by hand is still known to git.
+            git.run("worktree", "add", "--force", "--detach", str(place), wanted)
             listed = git.run("ls-tree", "-r", "-z", wanted)
         except GitError as cause:
             problem = f"commit {wanted[:12]} cannot be checked out: {cause}"
@@ -349,6 +378,102 @@ def _check_out(marker: TextIO, root: Path, tree: Path, commit: str) -> None:
                 # One that is not checked out here is not missed there. A link leads to another's.
                 if (own / ".git").exists() and os.path.realpath(own) == str(own):
                     waiting.append((own, place / path, identity))
+
+
+# Checkouts that are built, and kept: each in a folder named by its tree, which knows its place.
+
+_BUILT: Final = "built.json"
+_LOG: Final = "build.log"
+#: The exit code of a build that asks to leave its commit out, as to git bisect.
+_SKIP: Final = 125
+
+
+class Builds(NamedTuple):
+    """Builds by a command of the user's, kept in a folder.
+
+    The command is never one that the commit names. ``most_bytes`` are kept; ``environment`` returns
+    the variables for a checkout.
+    """
+
+    command: str
+    folder: Path
+    most_bytes: int
+    print_line: Callable[[str], None]
+    environment: Callable[[Path], Mapping[str, str]]
+
+    @contextmanager
+    def checkout(self, root: Path, commit: Commit) -> Iterator[Path]:
+        """Yield a commit's own checkout, which is built.
+
+        Raises:
+            UsageError: the build failed, or asked to skip the commit.
+        """
+        tree = Git(root).run("rev-parse", "--verify", f"{commit.id}^{{tree}}").strip()
+        folder = self.folder / tree
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = (self.folder / f"{tree}.lock").open("w", encoding="utf-8")
+        except OSError as cause:
+            raise WriteError(folder, cause) from cause
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            if self._built(folder).get("command") != self.command:
+                fcntl.flock(lock, fcntl.LOCK_EX)  # one that builds it now is waited for
+                if self._built(folder).get("command") != self.command:
+                    self._build(root, commit, folder)
+                fcntl.flock(lock, fcntl.LOCK_SH)
+            os.utime(folder / _BUILT)
+            self._prune()
+            yield folder / root.name
+
+    def run(self, name: str, tree: Path, log: Path) -> int:
+        """Build what is checked out in ``tree``; return its size."""
+        self.print_line(f"building {name}")
+        with log.open("ab") as output:
+            ending = run_bounded(
+                self.command, timeout_s=0, stdout=output, stderr=output, cwd=tree,
+                environment=self.environment(tree), leave_nothing=True,
+            )  # fmt: skip
+        if ending.code == 0:
+            return sum(
+                Path(at, file).lstat().st_size for at, _, files in os.walk(tree) for file in files
+            )
+        failed = log.replace(log.with_name(f"failed-{log.name}"))
+        problem = "its build asks to skip it" if ending.code == _SKIP else "its build failed"
+        message = f"{name}: {problem} (exit code {ending.code}); log: {failed}"
+        raise UsageError(message)
+
+    def _build(self, root: Path, commit: Commit, folder: Path) -> None:
+        tree, log = folder / root.name, folder / _LOG
+        # A build that was interrupted goes on; one that failed, or by another command, starts anew.
+        if (folder / _BUILT).exists() or not log.exists():
+            _remove(folder)
+            folder.mkdir()
+            with (folder / _MARKER).open("w", encoding="utf-8") as marker:
+                _check_out(marker, root, tree, commit.id)
+        size_bytes = self.run(commit.short, tree, log)
+        built = {"command": self.command, "bytes": size_bytes}
+        (folder / _BUILT).write_text(json.dumps(built), encoding="utf-8")
+
+    def _built(self, folder: Path) -> dict[str, Any]:
+        try:
+            return dict(json.loads((folder / _BUILT).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return {}
+
+    def _prune(self) -> None:
+        """Remove what was not used for longest, until the rest has room."""
+        kept = sorted(self.folder.glob(f"*/{_BUILT}"), key=lambda file: -file.stat().st_mtime)
+        left = self.most_bytes
+        for folder in (file.parent for file in kept):
+            left -= self._built(folder).get("bytes", 0)
+            if left < 0:
+                with (
+                    contextlib.suppress(OSError),  # it is in use
+                    folder.with_suffix(".lock").open("w", encoding="utf-8") as lock,
+                ):
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    _remove(folder)
 
 
 def _remove(folder: Path) -> None:

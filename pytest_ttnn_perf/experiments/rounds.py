@@ -35,8 +35,9 @@ from pytest_ttnn_perf.core.settings import MIN_ROUNDS
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.experiments.compare_runs import by_op_of, pairs_of
 from pytest_ttnn_perf.experiments.paired import Comparison, Plan, Round, judge_rounds
-from pytest_ttnn_perf.experiments.repository import remove_leftovers
+from pytest_ttnn_perf.experiments.repository import Builds, remove_leftovers, temporary_checkout
 from pytest_ttnn_perf.gate.judge import judge_test, session_of, with_parts_explaining
+from pytest_ttnn_perf.gate.record import ignore_folder
 from pytest_ttnn_perf.machine.processes import finds_modules_in, signals_interrupt
 from pytest_ttnn_perf.measure.strays import Stray, import_root, own_place
 from pytest_ttnn_perf.plugin.preflight import choose_profiler, lease
@@ -46,9 +47,11 @@ from pytest_ttnn_perf.report.sentences import command_line, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.experiments.compare_runs import Pair
+    from pytest_ttnn_perf.experiments.repository import Commit
 
     Seen = Sequence[Observation]
 
@@ -77,7 +80,7 @@ class Experiment(Struct, frozen=True):
 
     ``command`` are the words before pytest's ``argv``. ``progress`` is called with a line, and
     whether something has just been measured. ``receipts``: it is recorded how times are taken.
-    ``seed`` decides the order of versions.
+    ``seed`` decides the order of versions. ``build`` is the command that builds each of them.
     """
 
     command: tuple[str, ...]
@@ -89,6 +92,7 @@ class Experiment(Struct, frozen=True):
     shared: tuple[str, ...] = ()
     receipts: bool = False
     seed: int = 0
+    build: str | None = None
 
     @property
     def plan(self) -> Plan:
@@ -286,6 +290,12 @@ _WITH_PATH: Final = frozenset({
 })  # fmt: skip
 
 
+#: Variables that say where code is.
+_PLACES: Final = frozenset(
+    {"PYTHONPATH", "LD_LIBRARY_PATH", "TT_METAL_HOME", "TT_METAL_RUNTIME_ROOT"}
+)
+
+
 class Move(Struct, frozen=True):
     """The way from the project in ``root`` to a version in ``tree``."""
 
@@ -335,13 +345,19 @@ class Move(Struct, frozen=True):
         return tuple(kept), named or bool(missing)
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment, with modules looked for in the other project."""
+        """Return the environment, with code looked for in the other project.
+
+        What is not there, such as a build, stays that of the project; modules do not.
+        """
         moved = dict(variables)
         if self.is_users:
             return moved
-        places = moved.get("PYTHONPATH", "").split(os.pathsep)
-        if places != [""]:
-            moved["PYTHONPATH"] = os.pathsep.join(map(self.path, places))
+        for name in _PLACES & {name for name, text in moved.items() if text}:
+            places = ((place, self.path(place)) for place in moved[name].split(os.pathsep))
+            moved[name] = os.pathsep.join(
+                there if name == "PYTHONPATH" or Path(there).exists() else place
+                for place, there in places
+            )
         if "PWD" in moved:
             moved["PWD"] = str(self.there)
         return moved
@@ -574,6 +590,25 @@ def hold_machine(root: Path, asked: Experiment) -> Iterator[None]:
         if left:
             asked.print_line(f"removed what {counted(left, 'earlier run')} left behind")
         yield
+
+
+def builds_of(asked: Experiment, root: Path) -> Builds | None:
+    """Return what builds each version; None if nothing is to be built."""
+    if asked.build is None:
+        return None
+    ignore_folder(asked.settings.artifacts)
+    folder = asked.settings.artifacts.resolve() / "builds"
+    cwd, most_bytes = asked.cwd.resolve(), asked.settings.builds_gb * 10**9
+    return Builds(
+        asked.build, folder, most_bytes, asked.print_line,
+        lambda tree: Move(root, tree, cwd).environment(os.environ),
+    )  # fmt: skip
+
+
+def checkout(asked: Experiment, root: Path, commit: Commit) -> AbstractContextManager[Path]:
+    """Check a commit out for a while, built if that is asked."""
+    builds = builds_of(asked, root)
+    return builds.checkout(root, commit) if builds else temporary_checkout(root, commit.id)
 
 
 class StrayedError(UsageError):

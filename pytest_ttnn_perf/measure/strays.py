@@ -42,6 +42,8 @@ def strays(
     """
     shared = [versions.other / folder for folder in versions.shared]
     let_off = [*ours, *shared, Path(sys.prefix), Path(sys.base_prefix)]
+    if versions.own.is_relative_to(versions.other):  # a build that is kept in the project
+        let_off.append(versions.own)
     let_off = [folder for folder in let_off if not versions.other.is_relative_to(folder)]
     found = []
     for name, module in modules.items():

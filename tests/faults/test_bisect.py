@@ -30,10 +30,10 @@ def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Versions:
     return versions
 
 
-@pytest.mark.usefixtures("inside")
-def test_a_history_without_commits_is_refused() -> None:
+def test_a_history_without_commits_is_refused(inside: Versions) -> None:
     ran = run_command("bisect", "HEAD")
-    wrong = "HEAD and HEAD are the same commit: nothing to look for"
+    head = inside.git("rev-parse", "--short", "HEAD").strip()
+    wrong = f"{head} and {head} are the same commit: nothing to look for"
     assert (ran.code, ran.errors) == (2, f"ttnn-perf: {wrong}\n")
 
 
