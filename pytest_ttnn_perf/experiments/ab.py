@@ -345,7 +345,14 @@ def against(
 
     seed = secrets.randbelow(2**32)
     asked = Experiment(
-        ("ab", commit.short), words, USUAL_ROUNDS, cwd, settings, progress, seed=seed
+        ("ab", commit.short),
+        words,
+        USUAL_ROUNDS,
+        cwd,
+        settings,
+        progress,
+        seed=seed,
+        build=settings.build,
     )
     result = compare_with(commit, commit.short, asked, tests=tests)
     if result.stopped == "interrupted":
