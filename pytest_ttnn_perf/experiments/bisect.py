@@ -187,7 +187,7 @@ _MOST_LEVELS: Final = 3
 
 
 class Level(NamedTuple):
-    """A repository that is searched: the outer one, or a submodule in ``path``.
+    """A repository that is searched: the outer one, or a submodule.
 
     ``whole`` returns the commit of the outer one that has a commit of this one.
     """
@@ -219,7 +219,7 @@ class Descent:
 
     @property
     def answer(self) -> Hunt:
-        """The innermost search, unless it has found that its submodule is not the cause."""
+        """The innermost search whose own commits are not ruled out."""
         *outer, last = self.hunts
         return outer[-1] if outer and last.end is End.NOT_SLOWER else last
 

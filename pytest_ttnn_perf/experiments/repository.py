@@ -1,4 +1,4 @@
-"""Commits of a repository, states of its working tree, checkouts and their builds.
+"""Commits, states of a working tree, checkouts and their builds.
 
 Nothing here changes what the user has checked out, nor the user's index and branches.
 """
