@@ -90,11 +90,12 @@ class Source(Enum):
     REALTIME = "realtime"
     TRACY = "tracy"
     REPLAY = "replay"
+    REPORT = "report"
     SIM = "sim"
 
 
 #: The sources that only a device has.
-OF_DEVICE: Final = (Source.DEVICE, Source.GRAPH, Source.REALTIME, Source.TRACY)
+OF_DEVICE: Final = (Source.DEVICE, Source.GRAPH, Source.REALTIME, Source.REPORT, Source.TRACY)
 
 
 class Metric(Struct, frozen=True):

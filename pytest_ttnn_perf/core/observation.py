@@ -84,6 +84,7 @@ class Reason(Enum):
     NOT_POSITIVE = "not positive"
     NOT_RECORDED = "not recorded"
     NOTHING_RECORDED = "nothing recorded"
+    NOTHING_GATED = "nothing gated"
     RAISED = "raised"
     OUT_OF_MEMORY = "out of memory"
     NOT_CONFIRMED = "not confirmed"

@@ -17,7 +17,7 @@ from pytest_ttnn_perf.core.codec import LARGEST, Coding, Value, decode
 from pytest_ttnn_perf.core.errors import DecodeError, InputError, UsageError
 from pytest_ttnn_perf.core.files import read_text
 from pytest_ttnn_perf.core.finding import Severity, current_code
-from pytest_ttnn_perf.core.metric import OF_DEVICE, Source
+from pytest_ttnn_perf.core.metric import OF_DEVICE, Better, Kind, Source
 from pytest_ttnn_perf.core.options import (
     LARGEST_TEXT_BYTES,
     OWN_FILE,
@@ -126,6 +126,17 @@ class PccLimits(Enum):
     STRICT = "strict"
 
 
+class Observe(Enum):
+    """The tests whose calls of known helpers are recorded.
+
+    GATE also takes in tests without a marker that measure with one.
+    """
+
+    OFF = False
+    RECORD = True
+    GATE = "gate"
+
+
 class BrokerUse(Enum):
     """The fate of a run outside the queue of a device broker."""
 
@@ -141,6 +152,34 @@ def _correlation(value: Value) -> float:
     if not -1 <= limit <= 1:
         raise value.refusal("a correlation from -1 to 1")
     return limit
+
+
+class DeclaredMeasurement(Struct, frozen=True):
+    """The meaning of measurements that the project names by a pattern."""
+
+    unit: str = ""
+    better: Better | None = None
+    gated: bool = True
+
+
+def _observe(value: Value) -> Observe:
+    if not isinstance(value.raw, bool) and value.raw != Observe.GATE.value:
+        raise value.refusal("true, false or 'gate'")
+    return Observe(value.raw)
+
+
+def _measurements(value: Value) -> dict[str, DeclaredMeasurement]:
+    return {pattern: _declared(item) for pattern, item in value.items()}
+
+
+def _declared(value: Value) -> DeclaredMeasurement:
+    unknown = next((v for n, v in value.items() if n not in {"unit", "better", "gated"}), None)
+    if unknown is not None:
+        raise DecodeError(unknown.path, "one of unit, better, gated", "another name")
+    found = decode(DeclaredMeasurement, value.raw)
+    if found.better is None and Kind.of_unit(found.unit) is None:
+        raise value.refusal('a unit that says which way is better, or better = "lower"')
+    return found
 
 
 _KEY_PARTS: Final = ("arch", "board", "mesh", "host")
@@ -217,7 +256,8 @@ class Settings(Struct, frozen=True):
     ``key`` is what of the hardware they are filed under.
     ``observe``: what tests measure with helpers of their project is recorded; a PCC of at most
     ``observe_pcc_elements`` elements is computed anew beside the helper's. ``gate_steps`` are
-    patterns of the steps of a helper's profiler that are gated where a test tells nothing better.
+    patterns of the steps of a helper's profiler that are gated where a test tells nothing better;
+    ``measurements`` says by patterns what names of measurements mean.
     ``agents_accept``: coding agents may change baselines through ``ttnn-perf mcp``.
     ``build`` is the command that builds each side of ``ab`` and ``bisect``, ``builds_gb`` the room
     for the builds that are kept.
@@ -269,10 +309,11 @@ class Settings(Struct, frozen=True):
     gate_call_time: bool = False
     gate_first_call_time: bool = False
     gate_second_call_time: bool = False
-    observe: bool = True
+    observe: Annotated[Observe, Coding(_observe)] = Observe.RECORD
     observe_pcc_elements: int = USUAL_PCC_ELEMENTS
     helper_asserts: HelperAsserts = HelperAsserts.KEEP
     gate_steps: tuple[str, ...] = ("inference*",)
+    measurements: Annotated[Mapping[str, DeclaredMeasurement], Coding(_measurements)] = {}
     agents_accept: bool = True
     build: str | None = None
     builds_gb: Annotated[int, _FromOne] = 100

@@ -12,8 +12,16 @@ from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
 from pytest_ttnn_perf.core.codec import LARGEST
 from pytest_ttnn_perf.core.hardware import first_difference
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source, median, representative
-from pytest_ttnn_perf.core.observation import NO_LIMITS, End, EndKind, Outcome, Reason, Verdict
-from pytest_ttnn_perf.core.text import NANOSECONDS_IN
+from pytest_ttnn_perf.core.observation import (
+    NO_LIMITS,
+    End,
+    EndKind,
+    Outcome,
+    Reason,
+    Requester,
+    Verdict,
+)
+from pytest_ttnn_perf.core.text import NANOSECONDS_IN, counted
 from pytest_ttnn_perf.gate.ratios import centre_of, judge_ratio, mad
 
 if TYPE_CHECKING:
@@ -185,7 +193,16 @@ def judge_test(
     ]
     if not verdicts and not observation.metrics:
         return (_no_data(NO_METRIC, Reason.NOTHING_RECORDED),)
+    # Its author has not asked: what a test of another project does not gate, it cannot pass.
+    if not verdicts and observation.asked is Requester.PROJECT and not observation.left_out:
+        return (_no_data(NO_METRIC, Reason.NOTHING_GATED, _ungated(observation)),)
     return with_parts_explaining(verdicts, observation)
+
+
+def _ungated(observation: Observation) -> str:
+    metrics = observation.metrics
+    whys = dict.fromkeys(m.why_ungated or "recorded only" for m in metrics.values())
+    return f"{counted(len(metrics), 'number')} is gated: {'; '.join(whys)}"
 
 
 def _out_of_memory(why: str, baseline: TestBaseline | None) -> tuple[Verdict, ...]:

@@ -358,6 +358,8 @@ def _fails(verdict: Verdict, settings: Settings) -> bool:
             return settings.too_noisy is TooNoisy.FAIL and not verdict.provisional
         case Outcome.REGRESSED if is_learning(verdict):
             return False
+        case Outcome.NO_DATA if verdict.reason is Reason.NOTHING_GATED:
+            return settings.missing is Missing.FAIL
         case Outcome.REGRESSED | Outcome.NO_DATA | Outcome.TOO_NOISY:
             return True
         case Outcome.NO_BASELINE | Outcome.NOT_COMPARABLE:

@@ -54,7 +54,7 @@ NO_IO_TIMES: Final = (
     "ttnn_perf.measure_io_overlap(compute=, transfer=, both=)"
 )
 _WALL: Final = frozenset({Source.WALL})
-_DEVICE: Final = frozenset({Source.DEVICE, Source.REALTIME, Source.TRACY})
+_DEVICE: Final = frozenset({Source.DEVICE, Source.REALTIME, Source.REPORT, Source.TRACY})
 
 
 def waiting_of_call(subject: Subject, share: Limit, sentence: str) -> Answer | str:
@@ -398,24 +398,24 @@ def nothing_gated(observation: Observation) -> Answer:
     """A test that is to be gated ends without a gated number.
 
     ## What it finds
-    Tests with the `ttnn_perf` marker or fixture of which no number is gated: an error; for tests
-    that a marker of the setting `markers` takes in, a warning. Those of `--ttnn-perf-all` are not
-    asked.
+    Tests with the `ttnn_perf` marker or fixture of which no number is gated. Those that a marker of
+    the setting `markers` takes in end as `NO_DATA` instead, which `--ttnn-perf-missing=warn` lets
+    pass. Those of `--ttnn-perf-all` and of `observe = "gate"` are not asked.
 
     ## Why it matters
     Such a test passes however slow it becomes, and looks as if it were gated.
 
     ## What to do
     Measure with `ttnn_perf.measure(...)` or `ttnn_perf.record(...)`, or report through a helper
-    that is observed, under a name that is known; for the time of the whole call set
-    `gate_call_time = true`.
+    that is observed, under a name that is known or that `[tool.ttnn_perf.measurements]` declares;
+    for the time of the whole call set `gate_call_time = true`.
 
     ## When it is no problem
     Never for a test that asks for it itself: take the marker away. Where tests share a marker with
     others, waive the rule.
     """
-    asked, metrics = observation.asked, observation.metrics
-    if asked is None:
+    metrics = observation.metrics
+    if observation.asked is not Requester.TEST:
         return Answer.not_applicable("nobody asked for this test by name")
     if not metrics:
         return Answer.not_measured("the test recorded nothing")
@@ -426,8 +426,7 @@ def nothing_gated(observation: Observation) -> Answer:
         for name, observed in metrics.items()
     )
     only = f"{counted(len(metrics), 'number')} recorded, none of them gated"
-    found = Answer.found(only, value=0.0, unit="gated numbers", evidence=evidence)
-    return found if asked is Requester.TEST else replace(found, severity=Severity.WARNING)
+    return Answer.found(only, value=0.0, unit="gated numbers", evidence=evidence)
 
 
 @rule("TTP404", "device-behind-e2e", Severity.WARNING, Input.TEST)

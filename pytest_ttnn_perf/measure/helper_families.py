@@ -151,8 +151,8 @@ _PCC_FRAMES: Final = 5
 class HelperWindow(NamedTuple):
     """The part of a report that a call of a helper takes.
 
-    ``skipped_rows`` are left out at the beginning. ``by_execution``: every row of an op is a
-    sample; otherwise the sum of all rows is.
+    ``skipped_rows`` are left out at the beginning. ``by_execution``: the mean of the rows of an op
+    is the sample; otherwise the sum of all rows is.
     """
 
     op_name: str = ""
@@ -311,7 +311,7 @@ def _pcc_in(value: Any) -> float | None:
 #: What is kept of a run, by the names of ``save_partial_run_json``: targets are matched by some.
 _DESCRIBES: Final = (
     "ml_model_name", "batch_size", "input_sequence_length", "output_sequence_length", "run_type",
-    "ml_model_type", "num_layers", "precision", "dataset_name", "image_dimension",
+    "ml_model_type", "num_layers", "precision", "dataset_name", "image_dimension", "device_name",
 )  # fmt: skip
 #: The step under which ``prep_device_perf_report`` tells what it has read from a report.
 _DEVICE_STEP: Final = "device_perf"
@@ -347,18 +347,22 @@ class BenchmarkCalls(Family):
                         for name in _DESCRIBES
                         if isinstance(told.get(name), (str, int, float))
                     }
-            case "BenchmarkProfiler.start":
-                step = _step(call.arguments)
+            case "BenchmarkProfiler.start" | "Profiler.start":
+                step, told = _step(call.arguments), call.arguments
                 result = call.make()
+                if getattr(told.get("self"), "disabled", False) and not told.get("force_enable"):
+                    return result
                 # From here on the step is timed, by the test as well: nothing may come in between.
                 self._started_ns[step] = perf_counter_ns()
                 return result
-            case "BenchmarkProfiler.end":
+            case "BenchmarkProfiler.end" | "Profiler.end":
                 now_ns = perf_counter_ns()
                 result = call.make()
                 step = _step(call.arguments)
-                elapsed_ns = now_ns - self._started_ns.pop(step, now_ns)
-                if elapsed_ns >= _SHORTEST_NS:
+                # One of utility_functions divides by the calls that it was around.
+                count = _number(call.arguments.get("PERF_CNT")) or 1.0
+                elapsed_ns = (now_ns - self._started_ns.pop(step, now_ns)) / count
+                if step[1] and elapsed_ns >= _SHORTEST_NS:
                     self._steps_ns.setdefault(step[1], []).append(elapsed_ns)
                 return result
         return call.make()
@@ -366,14 +370,17 @@ class BenchmarkCalls(Family):
     def _measured(self, told: Mapping[str, Any]) -> None:
         step_name, value = told.get("step_name"), told.get("value")
         name = told.get("name", told.get("measurement_name"))
-        metric, why = wings.captures.metric_of_measurement(plain(str(name)), plain(str(step_name)))
+        declared = self._recorder.run.measurements
+        metric, why, note = wings.captures.metric_of_measurement(
+            plain(str(name)), plain(str(step_name)), declared
+        )
         number, target = _number(value), _number(told.get("target"))
         if number is None:
             why = f"not a number: {plain(repr(value))[:40]}"
         series = self._recorder.observed(
             metric, () if number is None else (number,), why_ungated=why
         )
-        series.target = series.target if target is None else target
+        series.target, series.note = series.target if target is None else target, note
         self._reported.add(str(step_name))
         if step_name == _DEVICE_STEP:
             self._of_reports.append(metric.name)
@@ -405,8 +412,8 @@ class BenchmarkCalls(Family):
 
 
 def _step(told: Mapping[str, Any]) -> tuple[int, str, Any]:
-    profiler = id(told.get("self"))
-    return profiler, plain(str(told.get("step_name", ""))), told.get("iteration", 0)
+    profiler, name = id(told.get("self")), told.get("step_name", told.get("key", ""))
+    return profiler, plain(str(name)), told.get("iteration", 0)
 
 
 def _number(value: Any) -> float | None:
@@ -543,7 +550,10 @@ class RealtimeCalls(Family):
             if name == "profile_realtime_program":
                 with recorder.observing():
                     self._programs = {}
-                    for record in [result[1]] if isinstance(result[1], dict) else result[1]:
+                    alone = isinstance(result[1], dict)
+                    for record in [result[1]] if alone else result[1]:
+                        if not (record["runtime_id"] or alone):  # of no program: helpers skip it
+                            continue
                         sources = tuple(record.get("kernel_sources", ()))
                         slowest_ns, known = self._programs.get(record["runtime_id"], (0.0, sources))
                         slowest_ns = max(slowest_ns, float(record["duration_ns"]))

@@ -299,6 +299,8 @@ class Recorder:
         self.asked: Requester | None = None
         #: Whether the test has started a profiled process of its own.
         self.profiles_itself = False
+        #: Whether the test has called a helper that measures.
+        self.recognised = False
         #: The run as helpers describe it: the model, its batch size, the lengths of its sequences.
         self.described: dict[str, Scalar] = {}
         #: Wrong results of PCC helpers; None until one was called.

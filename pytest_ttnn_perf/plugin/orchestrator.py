@@ -24,6 +24,7 @@ from pytest_ttnn_perf.core.codec import decode
 from pytest_ttnn_perf.core.errors import DecodeError, TtnnPerfError
 from pytest_ttnn_perf.core.observation import SweepPoint
 from pytest_ttnn_perf.core.options import option_of
+from pytest_ttnn_perf.core.settings import Observe
 from pytest_ttnn_perf.core.text import inert
 from pytest_ttnn_perf.gate.confirm import suspects
 from pytest_ttnn_perf.machine.chips import ChipWatch
@@ -180,6 +181,8 @@ class Relay:
             self._judge(report, observed)
         elif report.failed and self.gate.judged(test) is None and self._is_measured(test):
             self.gate.record_lost(test, "reported no result for it", place_in_code(report.location))
+        elif report.passed and phase == "call" and self._owes(test):
+            fail_silent(report, self.run)
         elif report.failed and report.when == "teardown":
             self.gate.withdraw(test)
         self._emit(report)
@@ -223,7 +226,13 @@ class Relay:
     def _is_measured(self, test: str) -> bool:
         if self._measured is None:  # distributed: only its baseline tells
             return self.gate.has_baseline(test)
-        return test in self._measured
+        return test in self._measured or self._owes(test)
+
+    def _owes(self, test: str) -> bool:
+        """Return whether a test that is recognised while it runs has measured before."""
+        known = self._measured is None or test in self._measured
+        by_helper = self.gate.settings.observe is Observe.GATE
+        return by_helper and not known and self.gate.has_baseline(test)
 
     def _lose(self, test: str, why: str, tail: str) -> None:
         if self.gate.judged(test) is not None:  # it was taking the test down
@@ -625,6 +634,15 @@ def _failed_case(name: str, text: str) -> pytest.TestReport:
     return report
 
 
+def fail_silent(report: pytest.TestReport, run: RunReport) -> None:
+    """Fail a test that has a baseline and called no helper this time."""
+    why = "saw no call of a helper that measures, and it has a baseline"
+    judged = run.gate.record_lost(report.nodeid, why, place_in_code(report.location))
+    text = run.failure(judged)
+    if text is not None:
+        fail_report(report, text)
+
+
 class InlineJudge:
     """Judges the observations of this very process, without confirm passes."""
 
@@ -657,11 +675,18 @@ class InlineJudge:
         observed = getattr(report, OBSERVATION, None)
         if observed is not None:
             self._judge(observed, report, item.config)
+        elif report.when == "call" and report.passed and self._owes(item):
+            fail_silent(report, self.run)
         elif report.when == "teardown" and report.failed:
             self.run.gate.withdraw(report.nodeid)
         if not hasattr(report, "context") and (report.when != "setup" or observed is not None):
             report.user_properties += self.run.junit_properties(report.nodeid)
         return report
+
+    def _owes(self, item: pytest.Item) -> bool:
+        gate = self.run.gate
+        by_helper = gate.settings.observe is Observe.GATE
+        return by_helper and not is_measured(item, gate.settings) and gate.has_baseline(item.nodeid)
 
     def _judge(
         self, observed: dict[str, object], report: pytest.TestReport, config: pytest.Config

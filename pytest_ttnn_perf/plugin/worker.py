@@ -20,7 +20,7 @@ from pytest_ttnn_perf.core.assignment import PassKind
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.errors import RuleError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.observation import End, EndKind, Observation
-from pytest_ttnn_perf.core.settings import ProfilerKind
+from pytest_ttnn_perf.core.settings import Observe, ProfilerKind
 from pytest_ttnn_perf.core.text import text_of
 from pytest_ttnn_perf.machine.environment import on_this_host
 from pytest_ttnn_perf.machine.processes import Interrupts, show_stacks_on_request
@@ -94,7 +94,7 @@ class Worker:
         self.failed_subtest: str | None = None
         self.printed = ""
         #: Observes the helpers that tests call; None where that is not wanted.
-        self.helpers = HelperFinder() if settings.observe else None
+        self.helpers = HelperFinder() if settings.observe is not Observe.OFF else None
         #: The tests that are known to start a profiled process of their own.
         self.apart: Collection[str] = ()
         if assignment is not None and assignment.alone:  # what it opens is its own affair
@@ -151,7 +151,9 @@ class Worker:
         __tracebackhide__ = True
         observer = self._observer(item)
         self.running, self.failed_subtest = item, None
-        whole = observer is not None and not _uses_fixture(item)
+        # A test that nobody asked for shows only while it runs whether it measures.
+        candidate = observer is not None and not is_measured(item, self.settings)
+        whole = observer is not None and not candidate and not _uses_fixture(item)
         began_s = time()
         try:
             with observer.turn if observer and whole else _NOTHING, self._kept_output(item):
@@ -168,10 +170,12 @@ class Worker:
             # What a test measured before it raised, as by an assertion of a helper, is kept.
             with suppress(TtnnPerfError):
                 self._end_observing(observer, began_s)
+            self._forget_unrecognised(item, observer if candidate else None)
             raise
         finally:
             self.running = None
         self._end_observing(observer, began_s)
+        self._forget_unrecognised(item, observer if candidate else None)
         if observer and whole and observer.told_nothing:
             gated = is_marked(item) or self.settings.gate_call_time
             observer.whole_call(elapsed_ns, gated=gated)
@@ -187,6 +191,10 @@ class Worker:
         finally:
             if self.helpers is not None:
                 self.helpers.end()
+
+    def _forget_unrecognised(self, item: pytest.Item, observer: Observer | None) -> None:
+        if observer is not None and not (observer.recognised or observer.profiles_itself):
+            del item.stash[OBSERVER]
 
     @contextmanager
     def _kept_output(self, item: pytest.Item) -> Generator[None]:
@@ -206,7 +214,7 @@ class Worker:
     def _observer(self, item: pytest.Item) -> Observer | None:
         """Make the observer beforehand: a test that raises leaves a record."""
         if not is_measured(item, self.settings):
-            return None
+            return observer_for(item) if self.settings.observe is Observe.GATE else None
         function = getattr(item, "obj", None)
         is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
         if not is_async or _uses_fixture(item):

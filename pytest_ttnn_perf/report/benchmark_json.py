@@ -85,8 +85,13 @@ class BenchmarkRun(Struct, frozen=True):
     training: bool | None = None
 
 
-#: The run type of this plugin.
+#: The run type of a test that does not say another.
 RUN_TYPE: Final = "ttnn_perf"
+#: Repositories whose collector in tt-github-actions takes a file that ends with the job's id. It
+#: stops at such a file of any other.
+_COLLECTED: Final = frozenset({"tt-forge", "tt-forge-onnx", "tt-mlir", "tt-xla"})
+#: Of a test that measures nothing, the time of its call alone is recorded.
+_CALL_TIME: Final = "call_time"
 
 
 def write_benchmarks(run: Run, folder: Path) -> None:
@@ -102,8 +107,26 @@ def write_benchmarks(run: Run, folder: Path) -> None:
             continue
         benchmark = _benchmark(judged, observation.hardware or run.hardware, origin)
         if benchmark.measurements:
-            text = json.dumps(encode(benchmark)) + "\n"
+            text = json.dumps(_document(benchmark, observation.configuration)) + "\n"
             write_text(folder / _file_name(test, benchmark), text)
+
+
+def _document(benchmark: BenchmarkRun, configuration: Mapping[str, Scalar]) -> dict[str, Any]:
+    """Return the document, with the names that collectors of tt-github-actions read too."""
+    document = encode(benchmark)
+    for measurement in document["measurements"]:
+        measurement["measurement_name"] = measurement["name"]
+    return {
+        **document,
+        "model": benchmark.ml_model_name,
+        "model_type": benchmark.ml_model_type,
+        "config": dict(configuration),
+        "project": _project(benchmark),
+    }
+
+
+def _project(benchmark: BenchmarkRun) -> str | None:
+    return (benchmark.git_repo_name or "").rpartition("/")[2] or None
 
 
 def _file_name(test: str, benchmark: BenchmarkRun) -> str:
@@ -111,7 +134,8 @@ def _file_name(test: str, benchmark: BenchmarkRun) -> str:
     readable = re.sub(r"[^A-Za-z0-9]+", "-", test).strip("-")[:80]
     digest = blake2b(test.encode(errors="surrogatepass"), digest_size=3).hexdigest()
     moment = re.sub(r"[-:]|\.\d+", "", benchmark.run_start_ts or "").replace("+0000", "Z")
-    job = "" if benchmark.github_job_id is None else f"_{benchmark.github_job_id}"
+    collected = benchmark.github_job_id is not None and _project(benchmark) in _COLLECTED
+    job = f"_{benchmark.github_job_id}" if collected else ""
     return f"complete_run_{readable}-{digest}_{moment}{job}.json"
 
 
@@ -134,7 +158,7 @@ def _benchmark(
         info = {
             "arch": hardware.arch,
             "card_type": hardware.board,
-            "device_name": hardware.board,
+            "device_name": text("device_name") or hardware.board,
             "simulated": hardware.simulated,
         }
         if hardware.mesh is not None:
@@ -145,8 +169,10 @@ def _benchmark(
         for name, observed in observation.metrics.items()
         if (value := _value_of(judged, observed)) is not None
     }
+    if measured.keys() == {_CALL_TIME} and not observation.metrics[_CALL_TIME].gated:
+        measured = {}
     return BenchmarkRun(
-        run_type=RUN_TYPE,
+        run_type=text("run_type") or RUN_TYPE,
         ml_model_name=text("model", "model_name", "ml_model_name") or observation.test,
         measurements=tuple(
             _measurement(observation.metrics[name], value, known, origin)
@@ -241,7 +267,7 @@ def _origin(run: Run, variables: Mapping[str, str], *, now: datetime) -> dict[st
         "run_end_ts": ended,
         "device_hostname": variables.get("RUNNER_NAME") or platform.node(),
         "git_repo_name": repository or None,
-        "git_commit_hash": run.environment.commit,
+        "git_commit_hash": run.environment.commit or variables.get("GITHUB_SHA") or None,
         "git_commit_ts": _utc(run.environment.committed_at),
         "git_branch_name": branch or variables.get("GITHUB_REF_NAME") or run.environment.branch,
         "github_pipeline_id": _id(pipeline),

@@ -271,6 +271,7 @@ def _no_data(verdict: Verdict) -> str:
 _WITHOUT_DATA: Final[Mapping[Reason | None, str]] = {
     Reason.RAISED: "nothing was judged: the test raised {detail}",
     Reason.NOTHING_RECORDED: "nothing was judged: the test recorded no metric",
+    Reason.NOTHING_GATED: "nothing was judged: none of {detail}",
     Reason.NOT_RECORDED: "{name} is in the baseline but the test did not record it",
     Reason.NOT_POSITIVE: "{name} is zero or less: {detail}",
     Reason.LOST: "nothing was judged: its worker {detail}",
@@ -344,6 +345,9 @@ _REMEDIES: Final[Mapping[Reason | Outcome | None, tuple[str, str]]] = {
         "fix the test; {file} has the whole error, and what it measured before", ""),
     Reason.NOTHING_RECORDED: (
         "call ttnn_perf.measure(...) or ttnn_perf.record(...) in the test", ""),
+    Reason.NOTHING_GATED: (
+        "say what a number means: [tool.ttnn_perf.measurements], or gate_call_time = true; "
+        "to let such tests pass: --ttnn-perf-missing=warn", ""),
     Reason.LOST: (
         "its log, named above, has what it printed, and what pytest had captured", ""),
     Reason.NOT_CONFIRMED: (

@@ -400,9 +400,13 @@ def _causes(
         yield f"note: {busy}", None
 
 
+_UNGATED: Final = frozenset({Reason.NOTHING_GATED})
+
+
 def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     outcomes = ", ".join(f"{count} {word}" for word, count in outcome_counts(tests))
-    gated = sum(1 for judged in tests if judged.verdicts)
+    ungated = [j.observation for j in tests if all(v.reason in _UNGATED for v in j.verdicts)]
+    gated = len(tests) - len(ungated)
     recorded = sum(len(recorded_only(judged)) for judged in tests)
     parts = [f"{counted(gated, 'test')} gated"]
     parts += [f"{failed} failed"] if failed else []
@@ -410,7 +414,6 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     parts += [f"{written} recorded"] if written else []
     parts += [f"metrics: {outcomes}"] if outcomes else []
     parts += [f"{recorded} recorded only"] if recorded else []
-    ungated = (judged.observation for judged in tests if not judged.verdicts)
     # A point of a sweep that does not fit has its result.
     asked = sum(1 for one in ungated if one.asked and not one.out_of_memory)
     parts += [f"{counted(asked, 'test')} without a gated number"] if asked else []

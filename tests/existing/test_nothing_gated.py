@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.behaviour.model import counts_of, entry_of
+import pytest
+
+from tests.behaviour.model import counts_of, entry_of, outcomes
 from tests.existing.idioms import IDIOMS, write_project
 
 if TYPE_CHECKING:
@@ -48,10 +50,11 @@ def test_marked_tests_without_a_gated_number_are_a_finding(project: Project) -> 
     ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
 
     assert counts_of(ran) == "1 failed, 2 passed"
-    for test, severity in ((TEST, "error"), ("test_configured.py::test_model", "warning")):
-        assert ("TTP017", severity) in findings(project, test)
-        told = "TTP017 nothing-gated (error)" if severity == "error" else "TTP017 nothing-gated"
-        assert told in ran.text
+    assert ("TTP017", "error") in findings(project, TEST)
+    assert "TTP017 nothing-gated (error)" in ran.text
+    configured = "test_configured.py::test_model"
+    assert outcomes(project, configured) == {"-": "NO_DATA"}
+    assert "none of 2 numbers is gated: unknown measurement name" in ran.text
     assert "1 test gated" in ran.text
     assert "2 tests without a gated number" in ran.text
     assert "mood.inference: unknown measurement name" in ran.text
@@ -60,6 +63,86 @@ def test_marked_tests_without_a_gated_number_are_a_finding(project: Project) -> 
     assert (call_time["gated"], call_time["why_ungated"]) == (False, "the test measures itself")
     plain = entry_of(project, "test_plain.py::test_model")
     assert plain["metrics"]["call_time"].get("gated", True)
+
+
+def test_by_default_what_another_marker_takes_in_is_no_pass(project: Project) -> None:
+    write_project(project, UNKNOWN.format(marker=CONFIGURED))
+    ran = project.pytest("--ttnn-perf")
+    assert counts_of(ran) == "1 failed"
+    assert "[tool.ttnn_perf.measurements]" in ran.text
+
+
+NAMES = """
+import pytest
+from models.perf.benchmarking_utils import BenchmarkData
+
+@pytest.mark.models_performance_bare_metal
+def test_model():
+    for name in ("mood", "steps_per_second", "qkv-kernel-avg", "errors_per_second"):
+        BenchmarkData().add_measurement(None, 0, "inference", name, 3.0)
+"""
+
+
+def test_names_are_declared_or_inferred_where_they_cannot_be_misread(project: Project) -> None:
+    write_project(project, NAMES)
+    config = project.path / "ttnn_perf.toml"
+    declared = '[measurements]\n"mo*" = {unit = "points", better = "higher"}\n'
+    config.write_text(config.read_text() + declared)
+
+    ran = project.pytest("--ttnn-perf-update=new", "-v")
+
+    found = entry_of(project, TEST)["metrics"]
+    gated = {
+        name.removesuffix(".inference"): (metric["unit"], metric["better"])
+        for name, metric in found.items()
+        if metric.get("gated", True)
+    }
+    assert gated == {
+        "mood": ("points", "higher"),
+        "steps_per_second": ("steps/s", "higher"),
+        "qkv-kernel-avg": ("", "lower"),
+    }
+    assert "steps_per_second.inference: gated by its name: higher is better" in ran.text
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('"a" = {unit = "points"}', "expected a unit that says which way is better, or better ="),
+        ('"a" = {unit = "ms", bettr = "lower"}', "expected one of unit, better, gated"),
+    ],
+)
+def test_declarations_that_cannot_be_meant_are_refused(
+    project: Project, line: str, complaint: str
+) -> None:
+    (project.path / "ttnn_perf.toml").write_text(f"[measurements]\n{line}\n")
+    assert complaint in project.cli("baseline", "list").errors
+
+
+STEPS = """
+import time
+
+import pytest
+from models.common.utility_functions import profiler
+
+@pytest.mark.models_performance_bare_metal
+def test_model():
+    profiler.start("inference")
+    time.sleep(0.004)
+    profiler.end("inference", PERF_CNT=4)
+    profiler.disable()
+    profiler.start("inference_again")
+    profiler.end("inference_again")
+"""
+
+
+def test_steps_of_the_older_profiler_are_observed(project: Project) -> None:
+    write_project(project, STEPS)
+    project.pytest("--ttnn-perf-update=new")
+    metrics = entry_of(project, TEST)["metrics"]
+    assert metrics.keys() == {"step_time.inference", "call_time"}
+    (ns,) = metrics["step_time.inference"]["samples"]
+    assert ns >= 1e6  # a quarter of what four calls took
 
 
 def test_what_is_not_gated_is_counted_by_reason_and_named_on_request(project: Project) -> None:

@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 from tests.behaviour.model import entry_of, write_latency
+from tests.existing.idioms import IDIOMS, write_project
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -55,6 +56,8 @@ def test_what_is_known_is_written_and_the_rest_is_null(
     for name in ("run_start_ts", "run_end_ts", "device_hostname", "device_info", "config_params"):
         known.pop(name)
     measurements = known.pop("measurements")
+    assert (known.pop("model"), known.pop("model_type")) == ("llama3.1-8b", "llm")
+    known.pop("config")
     assert known == {
         "run_type": "ttnn_perf",
         "ml_model_name": "llama3.1-8b",
@@ -91,7 +94,7 @@ def test_where_it_comes_from(project: Project, monkeypatch: pytest.MonkeyPatch) 
     assert project.pytest("--ttnn-perf", "--ttnn-perf-benchmark-json=out").code == 1
 
     (file,) = (project.path / "out").iterdir()
-    assert re.fullmatch(r"complete_run_.*test-model-py-test-model.*_4711\.json", file.name)
+    assert re.fullmatch(r"complete_run_.*test-model-py-test-model-.*Z\.json", file.name)
     (document,) = written(project)
     (measured,) = document["measurements"]
     assert (measured["name"], measured["value"]) == ("latency", 20.0)
@@ -105,6 +108,73 @@ def test_where_it_comes_from(project: Project, monkeypatch: pytest.MonkeyPatch) 
         "user_name": "someone", "device_hostname": "runner-7",
     }  # fmt: skip
     assert {name: document[name] for name in expected} == expected
+
+
+#: What the collector of tt-github-actions reads of a file, for tt-xla and the tt-forge projects.
+COLLECTED = {
+    "type": "object",
+    "required": ["run_type", "model", "measurements"],
+    "properties": {
+        "run_type": {"type": "string"},
+        "model": {"type": "string"},
+        **{name: {"type": ["string", "null"]} for name in (
+            "project", "model_type", "precision", "dataset_name", "profile_name",
+            "image_dimension", "device_ip")},
+        "config": {"type": ["object", "null"]},
+        "device_info": {"type": ["object", "null"]},
+        "perf_analysis": {"type": ["boolean", "null"]},
+        "training": {"type": ["boolean", "null"]},
+        "measurements": {"type": "array", "items": {
+            "type": "object",
+            "required": ["iteration", "step_name", "measurement_name", "value"],
+            "properties": {
+                "iteration": {"type": "integer"},
+                "step_name": {"type": "string"},
+                "step_warm_up_num_iterations": {"type": ["integer", "null"]},
+                "measurement_name": {"type": "string"},
+                "value": {"type": "number"},
+                **{name: {"type": ["number", "null"]} for name in (
+                    "target", "device_power", "device_temperature")},
+            },
+        }},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("repository", "has_job"), [("tt-xla", True), ("tt-metal", False)])
+def test_what_collectors_read(
+    project: Project, monkeypatch: pytest.MonkeyPatch, repository: str, *, has_job: bool
+) -> None:
+    """The collector stops at a file with a job's id of a repository that it has no mapper for."""
+    monkeypatch.setenv("GITHUB_REPOSITORY", f"tenstorrent/{repository}")
+    monkeypatch.setenv("GITHUB_JOB_ID", "4711")
+    project.write(test_model=MODEL)
+
+    project.pytest("--ttnn-perf-update=new", "--ttnn-perf-benchmark-json=out")
+
+    (file,) = (project.path / "out").iterdir()
+    ending = file.name.split(".")[-2].split("_")[-1]
+    assert ending.isdecimal() is has_job
+    (document,) = written(project)
+    jsonschema.validate(document, COLLECTED)
+    assert document["project"] == repository
+    names = {each["measurement_name"] for each in document["measurements"]}
+    assert names == {"tokens/s", "pcc"}
+
+
+def test_what_a_helper_was_told_stays_and_a_test_without_a_number_has_no_file(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_SHA", "0123456789abcdef")
+    told = IDIOMS[4].text.replace('run_type="demo"', 'run_type="demo", device_name="T3K"')
+    write_project(project, told, test_plain="def test_plain():\n    pass\n")
+
+    project.pytest("--ttnn-perf-all", "--ttnn-perf-benchmark-json=out")
+
+    (document,) = written(project)
+    assert (document["run_type"], document["model"]) == ("demo", "Llama-3.1-8B")
+    assert document["device_info"]["device_name"] == "T3K"
+    assert document["git_commit_hash"] == "0123456789abcdef"
 
 
 def test_what_has_no_number_is_named_and_not_written(project: Project) -> None:

@@ -68,6 +68,8 @@ FILE = {
     "pcc": ("0.5", "2", "a correlation from -1 to 1"),
     "rules": ("{TTP203 = {waive = 'a'}}", "1", "a table"),
     "key": ("['board', 'mesh', 'host']", "1", "a list"),
+    "observe": ("'gate'", "1", "true, false or 'gate'"),
+    "measurements": ("{'a*' = {unit = 'ms'}}", "1", "a table"),
     "history": ("'sqlite:///a.db'", "1", "a string"),
 }  # fmt: skip
 

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from functools import reduce
 from hashlib import blake2b
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -364,7 +365,21 @@ def read_window(file: Path, window: HelperWindow, region: str) -> Artifact:
     flaw = why_invalid(part, file.name)
     if flaw is not None:
         return replace(known, metrics=(MetricObservation(time, (), note=flaw),), table=part)
-    return replace(known.completed_by(measured_ops(table, file.name)), table=part)
+    measured = measured_ops(table, file.name)
+    if window.by_execution:
+        measured = replace(measured, metrics=tuple(map(_as_mean, measured.metrics)))
+    return replace(known.completed_by(measured), table=part)
+
+
+def _as_mean(observed: MetricObservation) -> MetricObservation:
+    """Return the mean of executions, which is what the helper compares.
+
+    Its source is the report: that of the median, which baselines had, was the device.
+    """
+    if not observed.metric.compared_by_ratio or not observed.samples:
+        return observed
+    metric = replace(observed.metric, source=Source.REPORT)
+    return replace(observed, metric=metric, samples=(fmean(observed.samples),))
 
 
 def _between_signposts(table: OpTable) -> OpTable:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
+from fnmatch import fnmatchcase
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -32,16 +33,20 @@ from pytest_ttnn_perf.core.observation import (
     Observation,
     Run,
 )
+from pytest_ttnn_perf.core.settings import project_settings
 from pytest_ttnn_perf.report.benchmark_json import OURS, WHOLE_RUN, BenchmarkRun, Measurement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from pytest_ttnn_perf.core.settings import DeclaredMeasurement
+
 
 # Measurement names: a benchmark JSON gives a name and a number, and only the name has a meaning. A
 # name that is not in the tables is recorded and not gated: its direction is unknown.
 
+NOTHING_DECLARED: Final[Mapping[str, DeclaredMeasurement]] = {}
 #: Why a measurement is not gated whose name is not known.
 UNKNOWN_NAME: Final = "unknown measurement name"
 _COMPILE: Final = "a compile time"
@@ -105,15 +110,30 @@ _FAMILIES: Final = tuple(
         (r"(?:.*[_-])?pcc", "", Kind.ACCURACY, None),
     )
 )  # fmt: skip
+_NO_RESULT: Final = r"(?!.*(?i:std|min|max|cv|target|expected|ratio|bound|p\d\d?)(?:[_-]|$))"
+_NO_LOSS: Final = r"(?!.*(?i:error|fail|retr|drop|stall|miss|timeout).*_per_)"
+#: Names that no table has and that cannot be misread; a run says which it read so.
+_INFERRED: Final = tuple(
+    (re.compile(pattern), unit, kind)
+    for pattern, unit, kind in (
+        (rf"{_NO_RESULT}{_NO_LOSS}(?:.*_)?(?P<of>[a-z]+)_per_sec(?:ond)?", "{of}/s",
+         Kind.THROUGHPUT),
+        (rf"{_NO_RESULT}(?i:throughput)(?:[_-].*)?", "1/s", Kind.THROUGHPUT),
+        (rf"{_NO_RESULT}(?i:latency)(?:[_-].*)?", "", Kind.TIME),
+        (rf"{_NO_RESULT}(?:.*[_-])?(?i:kernel|op_to_op|first_to_last|time|latency|duration)[_-]avg",
+         "", Kind.TIME),
+    )
+)  # fmt: skip
 
 
 class KnownMeasurement(NamedTuple):
-    """The meaning of a measurement's name."""
+    """The meaning of a measurement's name; a ``note`` says that it is inferred."""
 
     unit: str
     better: Better
     kind: Kind
     why_ungated: str | None = None
+    note: str | None = None
 
 
 _BY_NAME: Final = {
@@ -148,22 +168,45 @@ def known_measurement(name: str, step: str = "") -> KnownMeasurement | None:
         if found is not None:
             own = found.groupdict().get("unit")
             return KnownMeasurement(own or unit, kind.usual_direction, kind, why)
+    for pattern, unit, kind in _INFERRED:
+        found = pattern.fullmatch(name)
+        if found is not None:
+            better = kind.usual_direction
+            note = f"gated by its name: {better.value} is better"
+            return KnownMeasurement(unit.format(**found.groupdict()), better, kind, note=note)
     return None
 
 
-def metric_of_measurement(name: str, step: str = "") -> tuple[Metric, str | None]:
-    """Return the metric of a measurement, and why it is not gated.
+class NamedMetric(NamedTuple):
+    """The metric of a measurement, why it is not gated, and how that is known."""
+
+    metric: Metric
+    why_ungated: str | None
+    note: str | None = None
+
+
+def metric_of_measurement(
+    name: str, step: str = "", declared: Mapping[str, DeclaredMeasurement] = NOTHING_DECLARED
+) -> NamedMetric:
+    """Return the metric of a measurement; what a project declares comes first.
 
     A step stands where the name of a region does: two steps may measure under one name.
 
-    >>> metric_of_measurement("tokens/s", "inference_decode")[0].name
+    >>> metric_of_measurement("tokens/s", "inference_decode").metric.name
     'tokens/s.inference_decode'
     """
-    known = known_measurement(name, step)
     full_name = metric_in("" if step == name else step, name)
+    own = next((d for p, d in declared.items() if fnmatchcase(name, p)), None)
+    own = own or next((d for p, d in declared.items() if fnmatchcase(full_name, p)), None)
+    if own is not None:
+        kind = Kind.of_unit(own.unit) or Kind.TIME
+        metric = Metric(full_name, own.unit, own.better or kind.usual_direction, kind)
+        return NamedMetric(metric, None if own.gated else "declared as recorded only")
+    known = known_measurement(name, step)
     if known is None:
-        return Metric(full_name, ""), UNKNOWN_NAME
-    return Metric(full_name, known.unit, known.better, known.kind), known.why_ungated
+        return NamedMetric(Metric(full_name, ""), UNKNOWN_NAME)
+    metric = Metric(full_name, known.unit, known.better, known.kind)
+    return NamedMetric(metric, known.why_ungated, known.note)
 
 
 def _is_forced(benchmark: BenchmarkRun) -> bool:
@@ -213,7 +256,8 @@ _RESULTS: Final = "ttnn_"
 def read_benchmark_run(file: Path, hardware: Hardware | None = None) -> Run:
     benchmarks = read_benchmarks(file)
     try:
-        tests = [_observation(benchmark, hardware) for benchmark in benchmarks]
+        declared = project_settings().measurements
+        tests = [_observation(benchmark, hardware, declared) for benchmark in benchmarks]
     except DecodeError as cause:
         raise InputError(file, str(cause)) from cause
     first, by_id = benchmarks[0], dict[str, Observation]()
@@ -310,7 +354,11 @@ def _ours(benchmark: BenchmarkRun) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _observation(benchmark: BenchmarkRun, hardware: Hardware | None) -> Observation:
+def _observation(
+    benchmark: BenchmarkRun,
+    hardware: Hardware | None,
+    declared: Mapping[str, DeclaredMeasurement],
+) -> Observation:
     ours = _ours(benchmark)
     facts = {
         "model": benchmark.ml_model_name,
@@ -346,7 +394,7 @@ def _observation(benchmark: BenchmarkRun, hardware: Hardware | None) -> Observat
         hardware = Hardware(arch, board, mesh)
     return Observation(
         test=test_of(benchmark),
-        metrics={m.metric.name: m for m in metrics_of(benchmark)},
+        metrics={m.metric.name: m for m in metrics_of(benchmark, declared)},
         configuration=_scalars(ours.get("configuration", settings)),
         facts=_scalars(
             ours.get("facts", {name: fact for name, fact in facts.items() if fact is not None})
@@ -356,7 +404,9 @@ def _observation(benchmark: BenchmarkRun, hardware: Hardware | None) -> Observat
     )
 
 
-def metrics_of(benchmark: BenchmarkRun) -> Iterable[MetricObservation]:
+def metrics_of(
+    benchmark: BenchmarkRun, declared: Mapping[str, DeclaredMeasurement] = NOTHING_DECLARED
+) -> Iterable[MetricObservation]:
     """Yield the metrics; iterations are samples."""
     groups: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
     for measurement in benchmark.measurements:
@@ -367,11 +417,11 @@ def metrics_of(benchmark: BenchmarkRun) -> Iterable[MetricObservation]:
         ordered = sorted(measured, key=lambda m: m.iteration)
         targets = [m.target for m in ordered if m.target is not None]
         own = metric_in("" if step == WHOLE_RUN else step, name)
-        limits = Limits()
+        limits, note = Limits(), None
         if own in defined:
             metric, limits, why = _own_metric(defined[own], own)
         else:
-            metric, why = metric_of_measurement(name, step)
+            metric, why, note = metric_of_measurement(name, step, declared)
             if metric.kind is not Kind.ACCURACY and _is_forced(benchmark):
                 why = why or _FORCED
         yield MetricObservation(
@@ -379,6 +429,7 @@ def metrics_of(benchmark: BenchmarkRun) -> Iterable[MetricObservation]:
             tuple(m.value for m in ordered),
             limits=replace(limits, target=targets[-1] if targets else None),
             gated=why is None,
+            note=note,
             why_ungated=why,
         )
 
