@@ -67,6 +67,19 @@ _ALONE: Final = "no controls; --ttnn-perf-confirm=ab compares it with its baseli
 _UNLIKE: Final = "its controls are unlike it: what slows it may not slow them"
 
 
+def repeated(first: Observation, other: Observation) -> Observation:
+    """Return an observation with the samples of an earlier repeat before its own."""
+    if first.ended is not None or other.ended is not None:
+        return replace(first if first.ended is not None else other, node_id=other.node_id)
+    metrics = {
+        name: replace(seen, samples=(*first.metrics[name].samples, *seen.samples))
+        if name in first.metrics
+        else seen
+        for name, seen in other.metrics.items()
+    }
+    return replace(other, metrics={**first.metrics, **metrics})
+
+
 @dataclass(slots=True)
 class GateRun:
     """The judge of a run; nothing is read or written before ``begin``."""
@@ -88,6 +101,8 @@ class GateRun:
     _tests: dict[str, JudgedTest] = field(default_factory=dict)
     #: The names that tests are filed under, by node id, where that is not the id.
     _identities: dict[str, str] = field(default_factory=dict)
+    #: The last node id of each name that tests are filed under.
+    _items: dict[str, str] = field(default_factory=dict)
     #: The controls of the confirm pass that is under way.
     _controls: tuple[str, ...] = ()
     _began: bool = False
@@ -167,6 +182,11 @@ class GateRun:
         hardware = observation.hardware or self.context.hardware
         is_new = self.settings.update is not None and self.store.find(hardware, identity) is None
         observation = self.device.add_to(observation, is_new=is_new)
+        before, self._items[identity] = self._items.get(identity, test), test
+        if (
+            before != test and before in self._tests
+        ):  # repeated, as by pytest-repeat: the last has the samples of all
+            observation = repeated(self._tests.pop(before).observation, observation)
         if self.settings.targets is not None:
             from pytest_ttnn_perf.gate.targets import with_targets
 
@@ -214,7 +234,9 @@ class GateRun:
 
         Only those of the device pass, or only the others, if ``profiled`` says.
         """
-        judged, passes = self._tests[test], self.settings.confirm_passes
+        judged, passes = self._tests.get(test), self.settings.confirm_passes
+        if judged is None:  # a later repeat has its samples
+            return frozenset()
         names = in_question(judged, self._updates.update, passes=passes)
         if profiled is None or not names:
             return names

@@ -1,7 +1,8 @@
 """The identity of a test: its id without expected values.
 
 pytest knows a test by its node id, which holds the values of all its parameters. A baseline must
-outlive a new expected value, so parameters of some names are left out. Which part of an id a
+outlive a new expected value, so parameters of some names are left out, and so is the counter of
+pytest-repeat, whose repeats are samples of one test. Which part of an id a
 parameter has written is never guessed: each part is made again as pytest makes it, and where the
 result is not what the id says, the id stays whole.
 """
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     #: The name of a parameter, its part of the id, and pytest's own of its value, if that is known.
     Argument = tuple[str, str, str | None]
 
+#: The parameter of pytest-repeat, by which one test is several items.
+_REPEAT: Final = "__pytest_repeat_step_number"
 #: What ``pytest.param`` makes.
 _PARAMETER_SET: Final = type(pytest.param())
 
@@ -43,7 +46,7 @@ def refuse_twins(items: Iterable[pytest.Item], settings: Settings) -> None:
             continue
         identity = identity_of(item, ignored)
         twin = known.setdefault(identity, item)
-        if twin.nodeid != item.nodeid:
+        if twin.nodeid != item.nodeid and _but_repeats(twin) != _but_repeats(item):
             ours, theirs = _left_out(twin, ignored), _left_out(item, ignored)
             names = [name for name in ours if ours[name] != theirs.get(name)] or ours
             message = (
@@ -53,6 +56,14 @@ def refuse_twins(items: Iterable[pytest.Item], settings: Settings) -> None:
                 "identity_ignores"
             )
             raise pytest.UsageError(message)
+
+
+def _but_repeats(item: pytest.Item) -> object:
+    """Return the parameters of a repeated test; its own item of any other."""
+    parameters = _parameters(item)
+    if parameters.pop(_REPEAT, None) is None:
+        return item.nodeid
+    return [(name, id(value)) for name, value in parameters.items()]
 
 
 def identity_of(item: pytest.Item, ignored: tuple[str, ...]) -> str:
@@ -68,7 +79,9 @@ def identity_of(item: pytest.Item, ignored: tuple[str, ...]) -> str:
     kept: list[str] = []
     is_shorter = False
     for own_id, arguments in _parts(item, callspec):
-        if own_id == "-".join(shown for _, shown, _ in arguments):
+        if [name for name, *_ in arguments] == [_REPEAT]:
+            is_shorter = True
+        elif own_id == "-".join(shown for _, shown, _ in arguments):
             left = [argument for argument in arguments if argument[0] not in left_out]
             kept += map(_unnamed, left)
             is_shorter = is_shorter or len(left) < len(arguments)
@@ -86,7 +99,7 @@ def _left_out(item: pytest.Item, ignored: tuple[str, ...]) -> dict[str, object]:
         name: value
         for name, value in _parameters(item).items()
         if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
-        if _is_ignored(name, ignored)
+        if name == _REPEAT or _is_ignored(name, ignored)
     }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import configure, record_of
+from tests.behaviour.model import configure, counts_of, entry_of, record_of
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -203,3 +203,46 @@ def test_what_is_left_out_and_what_stays(project: Project, conftest: str) -> Non
     renamed = {"test_words[batch=1-expected=a]", "test_words[batch=1-expected=b]"}
     expected = (IDENTITIES - words) | renamed if conftest else IDENTITIES
     assert set(project.stored()) == expected
+
+
+#: As pytest-repeat does it.
+REPEATS = """
+    def pytest_generate_tests(metafunc):
+        metafunc.fixturenames.append("__pytest_repeat_step_number")
+        metafunc.parametrize(
+            "__pytest_repeat_step_number", range(3), indirect=True,
+            ids=lambda i, n=3: f"{i + 1}-{n}", scope="function",
+        )
+
+    import pytest
+
+    @pytest.fixture
+    def __pytest_repeat_step_number(request):
+        return request.param
+"""
+REPEATED = """
+    import pytest
+
+    LATENCIES = [10.0, 10.2, 10.1]
+
+    @pytest.mark.ttnn_perf
+    @pytest.mark.parametrize("size", [32])
+    def test_model(ttnn_perf, size):
+        ttnn_perf.record("latency", LATENCIES.pop(), unit="ms")
+"""
+
+
+@pytest.mark.parametrize("isolate", ["inline", "process"])
+def test_repeats_are_samples_of_one_test(project: Project, isolate: str) -> None:
+    project.write(conftest=REPEATS, test_model=REPEATED)
+    options = ("--ttnn-perf-isolate", isolate, "--ttnn-perf-confirm=0")
+
+    ran = project.pytest(*options, "--ttnn-perf-update=new")
+
+    assert counts_of(ran) == "3 passed", ran.text
+    assert list(project.stored()) == ["test_model[32]"]
+    entry = entry_of(project, "test_model.py::test_model[32]")
+    assert entry["metrics"]["latency"]["samples"] == [10.1, 10.2, 10.0]
+    again = project.pytest(*options, "--ttnn-perf")
+    assert counts_of(again) == "3 passed", again.text
+    assert "1 test gated" in again.text

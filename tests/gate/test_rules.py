@@ -142,7 +142,7 @@ def test_axis_without_effect(
     ("asked", "gated", "outcome", "severity"),
     [
         (Requester.TEST, False, "FOUND", Severity.ERROR),
-        (Requester.PROJECT, False, "FOUND", Severity.WARNING),
+        (Requester.PROJECT, False, "NOT_APPLICABLE", Severity.ERROR),
         (Requester.TEST, True, "CLEAN", Severity.ERROR),
         (None, False, "NOT_APPLICABLE", Severity.ERROR),
     ],
