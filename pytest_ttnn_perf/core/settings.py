@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ from pytest_ttnn_perf.core.codec import LARGEST, Coding, Value, decode
 from pytest_ttnn_perf.core.errors import DecodeError, InputError, UsageError
 from pytest_ttnn_perf.core.files import read_text
 from pytest_ttnn_perf.core.finding import Severity, current_code
-from pytest_ttnn_perf.core.metric import OF_DEVICE, Better, Kind, Source
+from pytest_ttnn_perf.core.metric import OF_DEVICE, Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.options import (
     LARGEST_TEXT_BYTES,
     OWN_FILE,
@@ -154,12 +154,8 @@ def _correlation(value: Value) -> float:
     return limit
 
 
-class DeclaredMeasurement(Struct, frozen=True):
-    """The meaning of measurements that the project names by a pattern."""
-
-    unit: str = ""
-    better: Better | None = None
-    gated: bool = True
+#: What a pattern of names stands for, and whether that is gated.
+Declared: TypeAlias = tuple[Metric, bool]
 
 
 def _observe(value: Value) -> Observe:
@@ -168,18 +164,22 @@ def _observe(value: Value) -> Observe:
     return Observe(value.raw)
 
 
-def _measurements(value: Value) -> dict[str, DeclaredMeasurement]:
-    return {pattern: _declared(item) for pattern, item in value.items()}
+def _measurements(value: Value) -> dict[str, Declared]:
+    return {pattern: _declared(pattern, item) for pattern, item in value.items()}
 
 
-def _declared(value: Value) -> DeclaredMeasurement:
+def _declared(pattern: str, value: Value) -> Declared:
     unknown = next((v for n, v in value.items() if n not in {"unit", "better", "gated"}), None)
     if unknown is not None:
         raise DecodeError(unknown.path, "one of unit, better, gated", "another name")
-    found = decode(DeclaredMeasurement, value.raw)
-    if found.better is None and Kind.of_unit(found.unit) is None:
+    own_unit, own_way, gated = (value.optional(name) for name in ("unit", "better", "gated"))
+    unit = own_unit.string() if own_unit else ""
+    kind = Kind.of_unit(unit)
+    if own_way is None and kind is None:
         raise value.refusal('a unit that says which way is better, or better = "lower"')
-    return found
+    kind = kind or Kind.TIME
+    better = own_way.one_of(Better) if own_way else kind.usual_direction
+    return Metric(pattern, unit, better, kind), gated is None or gated.boolean()
 
 
 _KEY_PARTS: Final = ("arch", "board", "mesh", "host")
@@ -313,7 +313,7 @@ class Settings(Struct, frozen=True):
     observe_pcc_elements: int = USUAL_PCC_ELEMENTS
     helper_asserts: HelperAsserts = HelperAsserts.KEEP
     gate_steps: tuple[str, ...] = ("inference*",)
-    measurements: Annotated[Mapping[str, DeclaredMeasurement], Coding(_measurements)] = {}
+    measurements: Annotated[Mapping[str, Declared], Coding(_measurements)] = {}
     agents_accept: bool = True
     build: str | None = None
     builds_gb: Annotated[int, _FromOne] = 100

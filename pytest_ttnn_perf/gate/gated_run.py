@@ -68,7 +68,7 @@ _UNLIKE: Final = "its controls are unlike it: what slows it may not slow them"
 
 
 def repeated(first: Observation, other: Observation) -> Observation:
-    """Return an observation with the samples of an earlier repeat before its own."""
+    """Return an observation with the samples of an earlier repeat."""
     if first.ended is not None or other.ended is not None:
         return replace(first if first.ended is not None else other, node_id=other.node_id)
     metrics = {

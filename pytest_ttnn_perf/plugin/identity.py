@@ -59,7 +59,7 @@ def refuse_twins(items: Iterable[pytest.Item], settings: Settings) -> None:
 
 
 def _but_repeats(item: pytest.Item) -> object:
-    """Return the parameters of a repeated test; its own item of any other."""
+    """Return the parameters of a repeated test; else its id."""
     parameters = _parameters(item)
     if parameters.pop(_REPEAT, None) is None:
         return item.nodeid

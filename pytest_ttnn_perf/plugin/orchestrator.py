@@ -229,7 +229,7 @@ class Relay:
         return test in self._measured or self._owes(test)
 
     def _owes(self, test: str) -> bool:
-        """Return whether a test that is recognised while it runs has measured before."""
+        """Return whether a test without a marker has measured before."""
         known = self._measured is None or test in self._measured
         by_helper = self.gate.settings.observe is Observe.GATE
         return by_helper and not known and self.gate.has_baseline(test)
@@ -635,7 +635,7 @@ def _failed_case(name: str, text: str) -> pytest.TestReport:
 
 
 def fail_silent(report: pytest.TestReport, run: RunReport) -> None:
-    """Fail a test that has a baseline and called no helper this time."""
+    """Fail a test that has a baseline and called no helper."""
     why = "saw no call of a helper that measures, and it has a baseline"
     judged = run.gate.record_lost(report.nodeid, why, place_in_code(report.location))
     text = run.failure(judged)

@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.core.settings import DeclaredMeasurement
+    from pytest_ttnn_perf.core.settings import Declared
 
 
 # Measurement names: a benchmark JSON gives a name and a number, and only the name has a meaning. A
 # name that is not in the tables is recorded and not gated: its direction is unknown.
 
-NOTHING_DECLARED: Final[Mapping[str, DeclaredMeasurement]] = {}
+NOTHING_DECLARED: Final[Mapping[str, Declared]] = {}
 #: Why a measurement is not gated whose name is not known.
 UNKNOWN_NAME: Final = "unknown measurement name"
 _COMPILE: Final = "a compile time"
@@ -127,7 +127,7 @@ _INFERRED: Final = tuple(
 
 
 class KnownMeasurement(NamedTuple):
-    """The meaning of a measurement's name; a ``note`` says that it is inferred."""
+    """The meaning of a measurement's name; a ``note`` if inferred."""
 
     unit: str
     better: Better
@@ -178,7 +178,7 @@ def known_measurement(name: str, step: str = "") -> KnownMeasurement | None:
 
 
 class NamedMetric(NamedTuple):
-    """The metric of a measurement, why it is not gated, and how that is known."""
+    """The metric of a measurement; a ``note`` if inferred."""
 
     metric: Metric
     why_ungated: str | None
@@ -186,7 +186,7 @@ class NamedMetric(NamedTuple):
 
 
 def metric_of_measurement(
-    name: str, step: str = "", declared: Mapping[str, DeclaredMeasurement] = NOTHING_DECLARED
+    name: str, step: str = "", declared: Mapping[str, Declared] = NOTHING_DECLARED
 ) -> NamedMetric:
     """Return the metric of a measurement; what a project declares comes first.
 
@@ -199,9 +199,8 @@ def metric_of_measurement(
     own = next((d for p, d in declared.items() if fnmatchcase(name, p)), None)
     own = own or next((d for p, d in declared.items() if fnmatchcase(full_name, p)), None)
     if own is not None:
-        kind = Kind.of_unit(own.unit) or Kind.TIME
-        metric = Metric(full_name, own.unit, own.better or kind.usual_direction, kind)
-        return NamedMetric(metric, None if own.gated else "declared as recorded only")
+        why = None if own[1] else "declared as recorded only"
+        return NamedMetric(replace(own[0], name=full_name), why)
     known = known_measurement(name, step)
     if known is None:
         return NamedMetric(Metric(full_name, ""), UNKNOWN_NAME)
@@ -357,7 +356,7 @@ def _ours(benchmark: BenchmarkRun) -> Mapping[str, Any]:
 def _observation(
     benchmark: BenchmarkRun,
     hardware: Hardware | None,
-    declared: Mapping[str, DeclaredMeasurement],
+    declared: Mapping[str, Declared],
 ) -> Observation:
     ours = _ours(benchmark)
     facts = {
@@ -405,7 +404,7 @@ def _observation(
 
 
 def metrics_of(
-    benchmark: BenchmarkRun, declared: Mapping[str, DeclaredMeasurement] = NOTHING_DECLARED
+    benchmark: BenchmarkRun, declared: Mapping[str, Declared] = NOTHING_DECLARED
 ) -> Iterable[MetricObservation]:
     """Yield the metrics; iterations are samples."""
     groups: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
