@@ -129,7 +129,7 @@ class Role(Enum):
     ABOUT_MACHINE = "004 006"
     #: It looks at what its step is about. Others look at settings and at what is left to do: while
     #: all of these are silent, nothing that the others say makes the step done.
-    DECIDES_STEP = "101 103 201 203 303 305 401 402 404 502 503 601 602 603 607 703 704 901"
+    DECIDES_STEP = "101 103 201 203 303 305 316 401 402 404 502 503 601 602 603 607 703 704 901"
     #: It keeps the final PCC open.
     GUARDS_PCC = "901 902 903 904 907"
     #: It says what no rule explains: where that is most of a step, silence means nothing.

@@ -25,6 +25,7 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
     Bound,
     board_of,
     is_dram_sharded,
+    readers_per_bank,
     rooflines,
     size_of,
 )
@@ -37,7 +38,11 @@ from pytest_ttnn_perf.analysis.rules.kernels import (
     small_transfers,
     threads_take_turns,
 )
-from pytest_ttnn_perf.analysis.rules.matmul import matmul_not_dram_sharded
+from pytest_ttnn_perf.analysis.rules.matmul import (
+    dram_sharded_settings,
+    low_matmul_efficiency,
+    matmul_not_dram_sharded,
+)
 from pytest_ttnn_perf.analysis.rules.memory import hot_data_in_dram
 from pytest_ttnn_perf.core.finding import RuleOutcome
 from pytest_ttnn_perf.core.ops import Category, category_of
@@ -296,14 +301,20 @@ def _weight_reads(step: OpTable, parts: Sequence[_Part], share: float, ask: _Ask
     computing = [
         part
         for part in parts
-        if is_dram_sharded(part.op.attributes) and (part.line.compute_fraction or 0.0) >= BOUND_FROM
+        if is_dram_sharded(part.op.attributes)
+        and (part.line.compute_fraction or 0.0) >= BOUND_FROM
+        and (part.line.compute_ns or 0.0) > (part.line.dram_ns or 0.0)
     ]
     end = ""
-    gains = ask(matmul_not_dram_sharded).outcome is RuleOutcome.FOUND
-    if rate >= (_NEAR_IN_BLOCKS if in_blocks else _NEAR) and not gains:
+    rules = (matmul_not_dram_sharded, dram_sharded_settings, low_matmul_efficiency)
+    if sum(part.op.kernel_ns for part in computing) > took / 2:
+        readers = max(readers_per_bank(part.op.attributes) for part in computing)
+        cores = board.dram_banks * readers
+        end = f", held up by computing on the {cores} cores of DRAM-sharded matmuls"
+    elif rate >= (_NEAR_IN_BLOCKS if in_blocks else _NEAR) and not any(
+        ask(rule).outcome is RuleOutcome.FOUND for rule in rules
+    ):
         end = ", near what real ones reach"
-    elif sum(part.op.kernel_ns for part in computing) > took / 2:
-        end = f", held up by computing on the {board.dram_banks} cores of DRAM-sharded matmuls"
     sentence = (
         f"{_WEIGHTS}: {percent(share)} of a step goes into matmuls of up to {TILE_ROWS} rows, "
         f"which read their weights at {percent(rate)} of the DRAM bandwidth{end}"

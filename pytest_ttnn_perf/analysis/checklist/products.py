@@ -43,16 +43,20 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
 
 
-#: What DRAM-sharded matmuls reach of the bandwidth, and of the peak of the cores at the banks, and
-#: what they take beside. Fitted to 28 shapes of real captures, all on Blackhole, which take 0.82 to
-#: 1.30 times what follows from it.
-READ_AT: Final = 0.9
-COMPUTE_AT: Final = 0.8
-_BESIDE_NS: Final = 5_000.0
+#: A DRAM-sharded matmul takes so long beside the longer of reading and computing; reading takes so
+#: much of its time by the peak, with one reader for each bank and with more, and computing so much.
+#: Fitted to 53 shapes of real captures on Blackhole: half of them within 2.2 %, nine tenths 11 %.
+_BESIDE_NS: Final = 4_500.0
+READ, READ_BY_MORE, COMPUTE = 1.01, 1 / 0.9, 1.18
 #: Who reads at this part of the bandwidth is not far below it.
 _FAR_BELOW: Final = 0.75
 #: DRAM-sharded matmuls take the rows of one tile, as a decode step has them.
 _FEW_ROWS: Final = 32
+#: The readers of a bank that Blackhole can have; each reads so many bytes of a row, or slowly.
+_READERS: Final = (1, 2, 3)
+_READER_BYTES: Final = 4096.0
+#: Of forms of one matmul that differ by less, the one that changes least.
+_ALIKE: Final = 1.05
 
 
 _BOARDS: Final = [board for board in map(board_of_arch, ("wormhole", "blackhole")) if board]
@@ -168,46 +172,113 @@ def shortfall_ns(product: Product, efficiency: float) -> float:
     return max(0.0, product.op.kernel_ns - max(product.least_ns / efficiency, LAUNCH_NS))
 
 
-def dram_sharded_ns(matmul: Product, board: Board) -> float | None:
-    """Time of a matmul with DRAM-sharded weights; None if impossible.
+class ShardedForm(NamedTuple):
+    """A DRAM-sharded matmul: its settings, and its time by them."""
 
-    One core per bank computes: with LoFi if weights are of a block format, else at the fidelity
-    that the matmul has.
+    fidelity: str
+    readers: int
+    ns: float
+    computes: bool
+
+
+def sharded_form(
+    matmul: Product, board: Board, *, fidelity: str = "", readers: int = 1
+) -> ShardedForm | None:
+    """Return a matmul with DRAM-sharded weights; None if impossible.
+
+    Each reader of a bank computes what it reads, a part of the columns.
     """
-    weights, first, flops = matmul.weights, matmul.first, matmul.line.work.flops
-    if weights is None or first is None or not flops or is_dram_sharded(matmul.op.attributes):
+    weights, first = matmul.weights, matmul.first
+    if weights is None or first is None or not matmul.line.work.flops or matmul.line.stale:
         return None
-    if prod(first.padded[:-1]) > _FEW_ROWS or prod(weights.padded[:-2]) > 1 or matmul.line.stale:
+    inner, columns = (extent // TILE_ROWS for extent in weights.padded[-2:])
+    many = prod(first.padded[:-1]) > _FEW_ROWS or prod(weights.padded[:-2]) > 1
+    if many or columns < board.dram_banks * readers:
         return None
-    own = matmul.op.fidelity if matmul.op.fidelity in board.tflops else "HiFi2"
-    fidelity = "LoFi" if weights.dtype.endswith("_B") else own
-    tflops = board.tflops[fidelity or "HiFi2"] * board.dram_banks
-    reading = size_of(weights) / board.dram_gb_s / READ_AT
-    return max(reading, flops / (tflops * 1000) / COMPUTE_AT) + _BESIDE_NS
+    own = fidelity or matmul.op.fidelity or ""
+    tflops = board.tflops.get(own, board.tflops["HiFi2"])
+    part = -(-columns // (board.dram_banks * readers))
+    reading = (READ if readers == 1 else READ_BY_MORE) * size_of(weights) / board.dram_gb_s
+    computing = COMPUTE * inner * part * 2 * TILE_ROWS**3 / (tflops * 1000)
+    return ShardedForm(own, readers, _BESIDE_NS + max(reading, computing), computing > reading)
+
+
+def best_form(matmul: Product, board: Board) -> ShardedForm | None:
+    """Return the quickest DRAM-sharded form, changing as little as possible.
+
+    More readers for a bank are of Blackhole, want columns that divide among them, and help only
+    where one reader computes longer than it reads. Weights of a block format stand LoFi.
+    """
+    weights, own = matmul.weights, matmul.op.fidelity or "HiFi2"
+    if weights is None:
+        return None
+    fidelities = dict.fromkeys((own, "LoFi" if weights.dtype.endswith("_B") else own))
+    forms: list[ShardedForm] = []
+    for fidelity in fidelities:
+        for readers in _READERS if board == board_of_arch("blackhole") else (1,):
+            of_bank = weights.padded[-1] // TILE_ROWS / board.dram_banks
+            row_bytes = of_bank / readers * size_of(weights) / prod(weights.padded) * TILE_ROWS**2
+            legal = readers == 1 or (of_bank % readers == 0 and row_bytes >= _READER_BYTES)
+            form = sharded_form(matmul, board, fidelity=fidelity, readers=readers)
+            if legal and form is not None:
+                forms.append(form)
+            if form is None or not form.computes:
+                break
+    least = min((form.ns for form in forms), default=0.0)
+    return next((form for form in forms if form.ns <= _ALIKE * least), None)
 
 
 def gains_from_dram_sharding(matmul: Product, board: Board | None) -> float:
     """Saving by DRAM-sharded weights, of a matmul that reads slowly."""
-    if board is None or matmul.weights is None:
+    if board is None or matmul.weights is None or is_dram_sharded(matmul.op.attributes):
         return 0.0
-    took, sharded = matmul.op.kernel_ns, dram_sharded_ns(matmul, board)
-    if sharded is None or size_of(matmul.weights) >= _FAR_BELOW * board.dram_gb_s * took:
+    took, form = matmul.op.kernel_ns, best_form(matmul, board)
+    if form is None or size_of(matmul.weights) >= _FAR_BELOW * board.dram_gb_s * took:
         return 0.0
-    return max(0.0, took - sharded)
+    return max(0.0, took - form.ns)
 
 
-#: Fewer tiles are very small blocks: tt-perf-report 1.4.
-_SMALL_BLOCK: Final = 2
+#: Reading a block of DRAM-sharded weights hides the hop of the next one from so long on.
+_HIDES_NS: Final = 1_300.0
+#: Wider blocks of the inner dimension want much of L1.
+_WIDEST: Final = 16
 
 
-def has_small_blocks(op: Op) -> bool:
-    """Return whether a matmul with more tiles works in very small blocks."""
-    width, area = inner_block(op), output_subblock(op)
-    shape = op.signature.inputs[0].padded if op.signature.inputs else ()
-    can_be_wide = not shape or shape[-1] > TILE_ROWS
-    can_be_large = [whole(op.attributes, key) for key in ("per_core_M", "per_core_N")] != [1, 1]
-    is_narrow = width is not None and width < _SMALL_BLOCK and can_be_wide
-    return is_narrow or (area is not None and area < _SMALL_BLOCK and can_be_large)
+def inner_block_for(matmul: Product, board: Board, readers: int) -> int | None:
+    """Return the least `in0_block_w` of a DRAM-sharded form that hides its hops."""
+    if matmul.weights is None:
+        return None
+    inner, columns = (extent // TILE_ROWS for extent in matmul.weights.padded[-2:])
+    tile_ns = size_of(matmul.weights) / (inner * columns) / board.dram_gb_s * board.dram_banks
+    block_ns = tile_ns * columns / (board.dram_banks * readers)
+    widths = [width for width in range(1, _WIDEST + 1) if inner % width == 0]
+    return next((each for each in widths if each * block_ns >= _HIDES_NS), widths[-1])
+
+
+#: What reading interleaved weights reaches of the bandwidth of Blackhole, in large blocks.
+_INTERLEAVED_AT: Final = {"BFLOAT4_B": 0.6, "BFLOAT8_B": 0.74, "BFLOAT16": 0.8}
+#: Weights of so many tiles a block are read as fast as they can be; of fewer than ten, slowly.
+_ENOUGH_TILES, _TOO_FEW_TILES = 12, 10
+
+
+def wider_blocks(matmul: Product, board: Board) -> tuple[int, float] | None:
+    """Return a better `in0_block_w` of a 1D matmul, and its time."""
+    op, weights = matmul.op, matmul.weights
+    wide, columns = inner_block(op), whole(op.attributes, "per_core_N")
+    at = _INTERLEAVED_AT.get(weights.dtype) if weights else None
+    if weights is None or at is None or not wide or not columns or matmul.line.stale:
+        return None
+    many = matmul.first is None or prod(matmul.first.padded[:-1]) > _FEW_ROWS
+    if many or "1D" not in (program_config(op) or "") or "SHARDED" in weights.memory:
+        return None
+    if board != board_of_arch("blackhole") or wide * columns >= _TOO_FEW_TILES:
+        return None
+    inner = weights.padded[-2] // TILE_ROWS
+    widths = range(wide + 1, min(inner, 4 * _WIDEST) + 1)
+    width = next((w for w in widths if inner % w == 0 and w * columns >= _ENOUGH_TILES), None)
+    reading = size_of(weights) / board.dram_gb_s / at
+    least_ns = max(reading, (matmul.line.compute_ns or 0.0) * COMPUTE)
+    return (width, least_ns) if width and least_ns * _ALIKE < op.kernel_ns else None
 
 
 def inner_block(op: Op) -> int | None:
@@ -368,16 +439,16 @@ def few_cores(
     """
     available, board = available_cores(step, report), board_of(step)
     matmuls = () if board is None else matmuls_of(step)
-    sharded = {each.row: dram_sharded_ns(each, board) for each in matmuls if board is not None}
+    sharded = {each.row: best_form(each, board) for each in matmuls if board is not None}
     found: dict[int, OnCores] = {}
     for each in ops_on_cores(step, available, shortest_us=shortest_us):
         few = each.part < used or each.interleaved
         worth = each.saved_ns >= each.op.kernel_ns * _WORTH_IT
         if not few or not worth or searches(each.op.signature):
             continue
-        other_ns = sharded.get(each.row)
+        other = sharded.get(each.row)
         left_ns = each.op.kernel_ns - each.saved_ns
-        if other_ns is None or left_ns < _CLEARLY_FASTER * other_ns:
+        if other is None or left_ns < _CLEARLY_FASTER * other.ns:
             found[each.row] = each
     return found
 

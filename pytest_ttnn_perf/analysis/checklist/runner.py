@@ -51,7 +51,7 @@ _MODULES: Final = {
     "analysis.rules.layouts": "201 202 203",
     "analysis.rules.memory": "302 303 304",
     "analysis.rules.cores": "305 306 307 308 309 315 320 321",
-    "analysis.rules.matmul": "310 311 314",
+    "analysis.rules.matmul": "310 311 314 316",
     "analysis.rules.host": "401 403 405 406 407 504 505",
     "analysis.rules.conv": "601 602 603 605 607 608",
     "analysis.rules.mesh": "701 702 703 704",
@@ -63,7 +63,7 @@ _NEEDS: Final = {
     (): "004 006",
     (Input.OPS,): (
         "002 007 008 009 010 011 012 102 103 104 201 202 203 303 305 306 307 308 309 310 311 314 "
-        "315 320 321 401 403 601 603 605 607 608 703 704"
+        "315 316 320 321 401 403 601 603 605 607 608 703 704"
     ),
     (Input.OPS, Input.REPORT): "302 602",
     (Input.OPS, Input.TEST): "402",

@@ -20,6 +20,7 @@ from pytest_ttnn_perf.analysis.ops.regions import (
 )
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, board_of
 from pytest_ttnn_perf.core.finding import Evidence, Input, Limit
+from pytest_ttnn_perf.core.ops import Category
 from pytest_ttnn_perf.core.text import counted, microseconds, percent
 
 if TYPE_CHECKING:
@@ -357,16 +358,21 @@ def _bounded(claim: Claim, times_ns: Mapping[int, float], gaps_ns: float) -> Cla
 
 @once_per_table
 def critical_ns(step: OpTable) -> Mapping[int, float]:
-    """Return the kernel times of the slowest device, by row.
+    """Return the kernel times of the critical device, by row.
 
-    The other devices of a mesh run beside it: what is saved there alone makes no step shorter.
+    It works longest outside of collectives, in which the others wait for it: what is saved on them
+    alone makes no step shorter.
     """
-    by_device: dict[int, dict[int, float]] = {}
+    by_device: dict[int, dict[int, float]] = defaultdict(dict)
+    working: dict[int, float] = defaultdict(float)
     columns = step.columns
+    waits = [signature.category is Category.COLLECTIVE for signature in step.signatures]
     for row, (device, ns) in enumerate(zip(columns.device, columns.kernel_ns, strict=True)):
         if not columns.host[row]:
-            by_device.setdefault(device, {})[row] = ns
-    return max(by_device.values(), key=lambda times: sum(times.values()), default={})
+            by_device[device][row] = ns
+            working[device] += 0.0 if waits[columns.signature[row]] else ns
+    last = max(working, key=lambda at: (working[at], sum(by_device[at].values())), default=None)
+    return {} if last is None else by_device[last]
 
 
 class OpPlace(NamedTuple):

@@ -51,10 +51,7 @@ def in_dram(tensor: Tensor) -> bool:
 
 
 class Board(NamedTuple):
-    """Peaks of a chip; ``tflops`` are per core and fidelity.
-
-    A matmul with DRAM-sharded weights computes on one core per bank of DRAM.
-    """
+    """Peaks of a chip; ``tflops`` are per core and fidelity."""
 
     dram_gb_s: float
     dram_banks: int
@@ -113,8 +110,8 @@ class Work(NamedTuple):
 class Roofline(NamedTuple):
     """The time of an op and the least time of its work.
 
-    What is ``stale`` has shapes that are not its own, and has no roofline: with them an
-    op would be faster than the chip. Those of a cached program are of the call that made it.
+    What is ``stale`` has shapes that are not its own, and has no roofline: with them it would be
+    faster than the chip. Those of a cached program are of the call that made it.
     Fractions that were ``measured`` count before those of the model.
     """
 
@@ -176,7 +173,7 @@ def rooflines(table: OpTable) -> Sequence[Roofline]:
     columns, board = table.columns, board_of(table)
     kinds = zip(columns.signature, columns.attributes, columns.cores, columns.fidelity, strict=True)
     known: dict[tuple[int, int, int | None, int], _Least] = {}
-    found, stale = [], set()
+    found = []
     for kind, host, kernel_ns in zip(kinds, columns.host, columns.kernel_ns, strict=True):
         least = _NOTHING if host else known.get(kind)
         if least is None:
@@ -188,19 +185,11 @@ def rooflines(table: OpTable) -> Sequence[Roofline]:
                 cores,
                 table.fidelities[fidelity] if fidelity >= 0 else None,
             )
-        found.append(Roofline(kernel_ns, *least))
-        if _is_too_fast(kernel_ns, *least):
-            stale.add(kind[0])
+        found.append(Roofline(kernel_ns, *least, _is_too_fast(kernel_ns, *least)))
     if columns.measured:
         pairs = zip(found, columns.measured, strict=True)
         found = [line._replace(measured=measured) for line, measured in pairs]
-    if not stale:
-        return tuple(found)
-    # One that is too fast makes all with these shapes doubtful.
-    return tuple(
-        line._replace(stale=number in stale)
-        for line, number in zip(found, columns.signature, strict=True)
-    )
+    return tuple(found)
 
 
 def group_rooflines(groups: Sequence[OpGroup], arch: str | None) -> Sequence[Roofline]:
@@ -209,23 +198,12 @@ def group_rooflines(groups: Sequence[OpGroup], arch: str | None) -> Sequence[Roo
     They do not mark an operand that is only where the result of an elementwise op goes: it counts
     as read.
     """
-    board = board_of_arch(arch)
-    found = [
-        Roofline(
-            group.total_ns / group.count,
-            *_least(board, group.signature, group.settings, group.cores, group.fidelity),
-        )
-        for group in groups
-    ]
-    too_fast = {
-        group.signature
-        for group, line in zip(groups, found, strict=True)
-        if _is_too_fast(line.kernel_ns, line.work, line.dram_ns, line.compute_ns)
-    }
-    return tuple(
-        line._replace(stale=group.signature in too_fast)
-        for group, line in zip(groups, found, strict=True)
-    )
+    board, found = board_of_arch(arch), []
+    for group in groups:
+        least = _least(board, group.signature, group.settings, group.cores, group.fidelity)
+        mean_ns = group.total_ns / group.count
+        found.append(Roofline(mean_ns, *least, _is_too_fast(mean_ns, *least)))
+    return tuple(found)
 
 
 def _is_too_fast(
@@ -264,18 +242,32 @@ def _least(
     if board is None:
         return work, None, None
     dram_ns = None if work.dram_bytes is None else work.dram_bytes / board.dram_gb_s
-    working = board.dram_banks if is_dram_sharded(attributes) else cores
+    working = board.dram_banks * readers_per_bank(attributes) or cores
     tflops = board.tflops.get(fidelity or "", 0.0) * (working or 0)
     compute_ns = work.flops / (tflops * 1000) if work.flops is not None and tflops else None
     return work, dram_ns, compute_ns
 
 
 def is_dram_sharded(attributes: str) -> bool:
-    """Return whether a matmul reads DRAM-sharded weights.
-
-    One core per bank computes then: the profiler's number of cores is not that.
-    """
+    """Return whether a matmul reads DRAM-sharded weights."""
     return "DRAMShardedProgramConfig" in attributes
+
+
+_READERS: Final = re.compile(r"num_workers_per_dram_bank'?\s*[=:]\s*'?(\d)")
+#: A matmul behind a prefetcher reads its weights from a circular buffer in L1.
+_PREFETCHED: Final = re.compile(r"gather_in0=(?:1|true)\b|num_global_cb_receivers=(?:[2-9]|1\d)")
+
+
+def readers_per_bank(attributes: str) -> int:
+    """Count the cores per bank that compute a DRAM-sharded matmul; else 0.
+
+    The profiler's number of cores is that of the rectangle around all shards. Captures of before
+    September 2026 do not have the setting: one.
+    """
+    if not is_dram_sharded(attributes):
+        return 0
+    found = _READERS.search(attributes)
+    return max(1, int(found[1])) if found else 1
 
 
 #: These touch a part of what their operands hold, and shapes do not show which.
@@ -312,6 +304,7 @@ def work_of(signature: Signature, attributes: str = "") -> Work:
         category_of(signature.op) is Category.COLLECTIVE
         or _PARTIAL.search(code) is not None
         or _reads_pages(signature)
+        or _PREFETCHED.search(attributes) is not None
     )
     return Work(moved, at_most and moved > 0, _flops(signature, attributes), again, passes[1])
 

@@ -13,7 +13,7 @@ from pytest_ttnn_perf.analysis.checklist.products import (
     SHORTEST_US,
     USED,
     available_cores,
-    dram_sharded_ns,
+    best_form,
     few_cores,
     is_matmul,
     matmuls_of,
@@ -112,7 +112,7 @@ def unused_cores(
 
     def advice(each: OnCores) -> str:
         product = products.get(each.row)
-        other = board is not None and product is not None and dram_sharded_ns(product, board)
+        other = board is not None and product is not None and best_form(product, board)
         return each.remedy + (", or DRAM-sharded weights (TTP311)" if other else "")
 
     return check_savings(
