@@ -215,7 +215,7 @@ def best_form(matmul: Product, board: Board) -> ShardedForm | None:
     fidelities = dict.fromkeys((own, "LoFi" if weights.dtype.endswith("_B") else own))
     forms: list[ShardedForm] = []
     for fidelity in fidelities:
-        for readers in _READERS if board == board_of_arch("blackhole") else (1,):
+        for readers in _READERS if board.is_blackhole else (1,):
             of_bank = weights.padded[-1] // TILE_ROWS / board.dram_banks
             row_bytes = of_bank / readers * size_of(weights) / prod(weights.padded) * TILE_ROWS**2
             legal = readers == 1 or (of_bank % readers == 0 and row_bytes >= _READER_BYTES)
@@ -271,7 +271,7 @@ def wider_blocks(matmul: Product, board: Board) -> tuple[int, float] | None:
     many = matmul.first is None or prod(matmul.first.padded[:-1]) > _FEW_ROWS
     if many or "1D" not in (program_config(op) or "") or "SHARDED" in weights.memory:
         return None
-    if board != board_of_arch("blackhole") or wide * columns >= _TOO_FEW_TILES:
+    if not board.is_blackhole or wide * columns >= _TOO_FEW_TILES:
         return None
     inner = weights.padded[-2] // TILE_ROWS
     widths = range(wide + 1, min(inner, 4 * _WIDEST) + 1)

@@ -57,6 +57,11 @@ class Board(NamedTuple):
     dram_banks: int
     tflops: Mapping[str, float]
 
+    @property
+    def is_blackhole(self) -> bool:
+        """True for chips whose banks several cores can read."""
+        return self.tflops == _BOARDS["blackhole"].tflops
+
 
 #: From tt-perf-report 1.4. An n300 has two chips, each as that of an n150. Of Blackhole it is the
 #: p150: a p100 has 7 banks and 448 GB/s, and no capture names which of the two it is.

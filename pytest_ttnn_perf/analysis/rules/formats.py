@@ -42,7 +42,6 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
     BYTES,
     Bound,
     board_of,
-    board_of_arch,
     in_dram,
     is_dram_sharded,
     rooflines,
@@ -201,7 +200,7 @@ def _weights_advice(wide: Sequence[Product], board: Board) -> str:
     if any(is_convolution(each.op.signature) for each in wide):
         where.append("convolutions: `weights_dtype` of Conv2dConfig")
     # A matmul reads interleaved bfloat8_b slower than its bytes say.
-    needs_shards = board == board_of_arch("blackhole") and any(
+    needs_shards = board.is_blackhole and any(
         each.first is not None
         and prod(each.first.padded[:-1]) <= TILE_ROWS
         and not is_dram_sharded(each.op.attributes)

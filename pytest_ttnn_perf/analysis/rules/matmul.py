@@ -295,7 +295,7 @@ def _sharding_advice(slow: Sequence[tuple[Product, ShardedForm]], board: Board) 
     text = ", ".join(words[:-1]) + (" and " if len(words) > 1 else "") + words[-1]
     text += _reader_advice([form for _, form in slow])
     if lower := {form.fidelity for each, form in slow if form.fidelity != each.op.fidelity}:
-        or_two = board.dram_banks == 8 and all(form.readers == 1 for _, form in slow)
+        or_two = board.is_blackhole and all(form.readers == 1 for _, form in slow)
         text += f", with {' and '.join(sorted(lower))} instead of the fidelity they have"
         text += ", or `num_workers_per_dram_bank=2`" if or_two else ""
     if placed and len(placed) == len(weights):
