@@ -210,8 +210,8 @@ def matmul_not_dram_sharded(
 
     ```py
     config = ttnn.MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(
-        in0_block_w=4, per_core_M=1, per_core_N=20, fused_activation=None,
-        num_workers_per_dram_bank=2)
+        in0_block_w=4, per_core_M=1, per_core_N=20, num_workers_per_dram_bank=2
+    )
     ```
 
     ## What it saves
@@ -466,8 +466,11 @@ def low_matmul_efficiency(
 
     ```py
     config = ttnn.init_device_compute_kernel_config(
-        device.arch(), math_fidelity=ttnn.MathFidelity.HiFi2,
-        fp32_dest_acc_en=False, packer_l1_acc=True)
+        device.arch(),
+        math_fidelity=ttnn.MathFidelity.HiFi2,
+        fp32_dest_acc_en=False,
+        packer_l1_acc=True,
+    )
     ```
 
     ## What it saves
