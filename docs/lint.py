@@ -30,10 +30,10 @@ LONGEST_SENTENCE: Final = 40
 
 #: Words that a reader has to translate, and what to write.
 WORDS: Final = {
-    r"told|tells?": "report, show, print",
+    r"told|tells": "report, show, print",
     r"nobody|somebody": "you, the author, or the passive",
     r"beside": "next to, with, compared with",
-    r"of what|what is no|is none": "a noun",
+    r"of what|what is no|(?<!there )is none": "a noun",
     r"those that|that of": "a noun",
     r"as a whole": "overall, all tests",
     r"in turns": "alternately",
