@@ -191,8 +191,6 @@ def judge_rounds(
         found = estimate(metric, rounds[:look], policy=policy)
         noise, reach = found.reach(alarm), found.reach(all_clear)
         floor = policy.floor if limits.tolerance is None else limits.tolerance
-        # Of the smaller side: so it is the same difference whichever side is called the first.
-        floor = max(floor, policy.absolute_floor(metric) / exp(min(found.before, found.after)))
         # It lowers the floor and not the interval: a verdict within the noise is about the machine.
         worse = floor if limits.max_regression is None else min(floor, limits.max_regression)
         outcome, limit = Outcome.TOO_NOISY, log1p(_EXCLUDED_FLOORS * max(floor, policy.floor))

@@ -21,7 +21,7 @@ from pytest_ttnn_perf.core.observation import (
     Requester,
     Verdict,
 )
-from pytest_ttnn_perf.core.text import NANOSECONDS_IN, counted
+from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.gate.ratios import centre_of, judge_ratio, mad
 
 if TYPE_CHECKING:
@@ -69,18 +69,9 @@ class Policy(Struct, frozen=True):
     few: int = 3
     #: Least noise believed of rounds that are compared in turns.
     least_noise: float = 0.003
-    #: Shorter differences than this mean nothing on a device clock.
-    device_floor_ns: float = 1_000.0
     bytes_tolerance: float = 0.02
     #: Largest drop in accuracy, in its own unit; scaled up for metrics beyond 1 (percentages).
     accuracy_drop: float = 0.002
-
-    def absolute_floor(self, metric: Metric) -> float:
-        """Return the difference below which nothing is reported, in the metric's unit."""
-        on_device = metric.source is not Source.WALL and metric.kind is Kind.TIME
-        if not on_device or metric.unit not in NANOSECONDS_IN:
-            return 0.0
-        return self.device_floor_ns / NANOSECONDS_IN[metric.unit]
 
 
 DEFAULT_POLICY = Policy()
@@ -436,7 +427,7 @@ def _judge_difference(
     else:
         usual = policy.bytes_tolerance if metric.kind is Kind.BYTES else 0.0
         share = usual if tolerance is None else tolerance
-        gain = max(share * abs(centre), policy.absolute_floor(metric))
+        gain = share * abs(centre)
     cap = observed.limits.max_regression
     # A cap narrows what may get worse, never what counts as better.
     allowed = gain if cap is None else min(gain, cap * abs(centre))

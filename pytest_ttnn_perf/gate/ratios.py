@@ -285,7 +285,7 @@ def band_of(
         passes: How many processes decide; None for as many as a suspect gets.
     """
     suite = suite or suite_of((baseline,), policy=policy)
-    metric, histories = baseline.metric, histories_of(baseline)
+    histories = histories_of(baseline)
     centre = median(_less_machine(histories[0], suite.machine))
     residuals = _residuals(histories, suite.machine)
     within = within_of(baseline, samples) ** 2
@@ -302,8 +302,6 @@ def band_of(
     freedom = len(residuals) - len(histories) + policy.weight
     noise = t_quantile(1 - policy.chance, freedom) * sqrt(expected)
     floor = policy.floor if limits.tolerance is None else limits.tolerance
-    if metric.source is not _WALL:
-        floor = max(floor, policy.absolute_floor(metric) / exp(_sign(metric) * centre))
     limit = gain = max(noise * suite.spread, log1p(floor))
     if limits.max_regression is not None:
         limit = min(limit, log1p(limits.max_regression))

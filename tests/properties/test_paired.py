@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.core.metric import Metric, Source
+from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, Outcome
 from pytest_ttnn_perf.experiments.paired import (
     Comparison,
@@ -194,14 +194,6 @@ def test_what_stands_out_gets_a_verdict(change: float, outcome: str) -> None:
         change * each for each in (1e6, 1.01e6, 1.02e6, 1.01e6, 1e6, 1e6)
     ])  # fmt: skip
     assert found.verdict.outcome.value == outcome
-
-
-def test_less_than_a_microsecond_of_a_device_is_nothing() -> None:
-    kernel = Metric("m", "ns", source=Source.DEVICE)
-    assert steady([5_000.0] * 5, [5_900.0] * 5, kernel).verdict.outcome is Outcome.WITHIN
-    assert steady([5_900.0] * 5, [5_000.0] * 5, kernel).verdict.outcome is Outcome.WITHIN
-    assert steady([5_000.0] * 5, [6_100.0] * 5, kernel).verdict.outcome is Outcome.REGRESSED
-    assert steady([5_000.0] * 5, [5_900.0] * 5).verdict.outcome is Outcome.REGRESSED
 
 
 def test_limits_of_the_author_move_the_floor_and_never_the_interval() -> None:
