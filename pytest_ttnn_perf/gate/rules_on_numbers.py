@@ -714,40 +714,6 @@ def non_finite_output(observation: Observation) -> Answer:
     return limit.at_most(len(bad), "; ".join(problems), evidence)
 
 
-@rule("TTP904", "pcc-dropped", Severity.ERROR, Input.TEST)
-def pcc_dropped(observation: Observation, verdicts: tuple[Verdict, ...] | None) -> Answer:
-    """A PCC dropped against the baseline.
-
-    ## What it finds
-    Correlations that are above their limit, and lower than the accepted sessions' median by more
-    than 0.002, or than the `tolerance` for the PCC in the marker. The gate fails the test by
-    itself, so the finding is not said twice.
-
-    ## Why it matters
-    A limit of 0.99 lets a model fall from 0.9999 step by step without anybody noticing.
-
-    ## What to do
-    Find the change that cost it. If it is worth its price, accept it with
-    `--ttnn-perf-update=all --ttnn-perf-reason "…"`.
-    """
-    compared = _compared(observation, verdicts)
-    if isinstance(compared, Answer):
-        return compared
-    # The verdict has the limit as a fraction.
-    drops = [((v.limit or 0.0) * abs(then), then - now, v) for v, then, now in compared]
-    drops.sort(key=lambda drop: (drop[0] - drop[1], drop[2].metric.name))
-    short = [drop for drop in drops if drop[2].outcome is Outcome.REGRESSED]
-    allowed, most, _ = (short or drops)[0]
-    limit = Limit(allowed, "PCC", "what the gate allows")
-    if not short:
-        return limit.clean(most)
-    return limit.found(
-        most,
-        "; ".join(f"{v.metric.name} dropped by {drop:.6f}" for _, drop, v in short),
-        (Evidence(v.metric.name, drop, "PCC") for _, drop, v in short),
-    )
-
-
 def _compared(
     observation: Observation, verdicts: tuple[Verdict, ...] | None
 ) -> list[tuple[Verdict, float, float]] | Answer:
@@ -937,11 +903,65 @@ def _growth(of_worst: float, verdict: Verdict, then: float, now: float) -> str:
     return text if same else f"{text}, {of_worst_text} times that of its worst session"
 
 
+@rule("TTP909", "wrong-scale", Severity.WARNING, Input.TEST)
+def wrong_scale(
+    observation: Observation,
+    verdicts: tuple[Verdict, ...] | None,
+    *,
+    error: Limit = Limit(0.1, "of the reference", "a choice: a PCC of 0.995 leaves as much"),
+    growth: Limit = Limit(10, "times", "a choice: a hundred times the error of the PCC"),
+) -> Answer:
+    """The output is far from the reference, though its PCC may be fine.
+
+    ## What it finds
+    Relative L2 errors, `|actual - expected| / |expected|`, as `check_pcc` records them beside a
+    PCC, that are above `error`, or `growth` times what the PCC of the baseline leaves: an error of
+    `1 - PCC` is a relative L2 of `sqrt(2 * (1 - PCC))` where scale and offset are right. An error
+    of the baseline below 0.00001 counts as 0.00001.
+
+    ## Why it matters
+    A PCC sees neither scale nor offset: an output that is twice the reference has a PCC of 1.
+
+    ## What to do
+    Look for a scale that is missing or applied twice: of attention, of a norm, of a quantized
+    weight, of an average over padding. Then for a bias.
+
+    ## When it is no problem
+    Where only the order of the outputs counts, such as logits of a classifier: waive it, or set
+    `error` for the project.
+    """
+    found: list[tuple[float, float, float, str]] = []
+    then = {v.metric.name: v.centre for v in verdicts or () if v.centre is not None}
+    for pcc in pccs(observation):
+        observed = observation.metrics.get(f"{pcc.metric.name}_relative_l2")
+        now = worst_of(observed) if observed and observed.samples else math.nan
+        if math.isnan(now):
+            continue
+        name, limit = pcc.metric.name, error.value
+        if name in then:
+            of_baseline = math.sqrt(2 * max(_error(then[name]), _LEAST_ERROR))
+            limit = min(limit, growth.value * of_baseline)
+        found.append((now / limit, now, limit, f"{name}_relative_l2"))
+    if not found:
+        return Answer.not_measured("no relative L2 is known of a PCC")
+    found.sort(reverse=True)
+    beyond, now, limit, _ = found[0]
+    bound = replace(error, value=limit)
+    if beyond <= 1:
+        return bound.clean(now)
+    far = [(value, most, name) for times, value, most, name in found if times > 1]
+    return bound.found(
+        now,
+        "; ".join(f"{name} is {value:.4g}, above {most:.4g}" for value, most, name in far),
+        (Evidence(name, value, error.unit) for value, _, name in far),
+    )
+
+
 _RULES: Final = (
     *(cold_samples, busy_host, axis_without_effect, nothing_gated),
     *(device_behind_e2e, one_command_queue, low_io_overlap, transfer_bound),
-    *(pcc_below_limit, pcc_not_checked, non_finite_output, pcc_dropped),
-    *(target_missed, pcc_limit_lowered, pcc_error_grew),
+    *(pcc_below_limit, pcc_not_checked, non_finite_output),
+    *(target_missed, pcc_limit_lowered, pcc_error_grew, wrong_scale),
 )
 #: The rules that wait for all numbers of a test; the others look at the process that measured it.
 NUMBER_RULES: Final = frozenset(each.code for each in _RULES)

@@ -325,28 +325,6 @@ THREE = (accuracy(0.99, name="a_pcc"), accuracy(0.98, name="b_pcc"), accuracy(0.
 THEN = (0.9999,)
 
 
-@pytest.mark.parametrize(
-    ("subject", "outcome", "reason", "value"),
-    [
-        (judged(accuracy(0.999, 0.995), pcc=(0.9995,)), "FOUND", "pcc dropped by 0.004500",
-         0.0045),
-        (judged(*THREE, a_pcc=(1.0,), b_pcc=(1.0,), c_pcc=(1.0,)), "FOUND",
-         "b_pcc dropped by 0.020000; a_pcc dropped by 0.010000", 0.02),
-        (judged(accuracy(0.9985), pcc=(1.0,)), "CLEAN", None, 0.0015),
-        (judged(accuracy(0.75, tolerance=0.25), pcc=(1.0,)), "CLEAN", None, 0.25),
-        (judged(accuracy(0.5), pcc=(0.25,)), "CLEAN", None, -0.25),
-        (judged(accuracy(0.99)), "NOT_MEASURED", NOT_COMPARED, None),
-        (judged(accuracy(nan), pcc=(0.99,)), "NOT_MEASURED", NOT_COMPARED, None),
-        # Below its own limit: that is for TTP901 to say.
-        (judged(accuracy(0.5, at_least=0.99), pcc=(0.999,)), "NOT_MEASURED", NOT_COMPARED, None),
-        (measured(accuracy(0.99)), "NOT_MEASURED",
-         "the test was not compared with its baseline", None),
-    ],
-)  # fmt: skip
-def test_pcc_dropped(subject: Subject, outcome: str, reason: str | None, value: object) -> None:
-    assert told(Ask("TTP904")(subject)) == (outcome, reason, value)
-
-
 GREW = "pcc 0.998000, baseline 0.999900: 20 times the error (0.002000 against 0.000100)"
 FEW = "pcc 0.999000, baseline 1.000000: at least 100 times the error (0.001000 against at most {})"
 
@@ -378,10 +356,36 @@ FEW = "pcc 0.999000, baseline 1.000000: at least 100 times the error (0.001000 a
          10.0),
         # In per cent, it is no correlation.
         (judged(accuracy(99.8), pcc=(99.9,)), "NOT_MEASURED", NOT_COMPARED, None),
+        (judged(accuracy(nan), pcc=(0.99,)), "NOT_MEASURED", NOT_COMPARED, None),
+        (measured(accuracy(0.99)), "NOT_MEASURED",
+         "the test was not compared with its baseline", None),
     ],
 )  # fmt: skip
 def test_pcc_error_grew(subject: Subject, outcome: str, reason: str | None, value: object) -> None:
     assert told(Ask("TTP907")(subject)) == (outcome, reason, value)
+
+
+@pytest.mark.parametrize(
+    ("l2", "then", "outcome", "reason", "value"),
+    [
+        (1.0, (), "FOUND", "pcc_relative_l2 is 1, above 0.1", 1.0),
+        (0.09, (), "CLEAN", None, 0.09),
+        (0.06, (0.99,), "CLEAN", None, 0.06),
+        # Ten times what the PCC of the baseline leaves.
+        (0.06, (0.999999,), "FOUND", "pcc_relative_l2 is 0.06, above 0.04472", 0.06),
+        (None, (), "NOT_MEASURED", "no relative L2 is known of a PCC", None),
+    ],
+)
+def test_wrong_scale(
+    l2: float | None, then: tuple[float, ...], outcome: str, reason: str | None, value: object
+) -> None:
+    beside = [] if l2 is None else [accuracy(l2, name="pcc_relative_l2")]
+    subject = (
+        judged(accuracy(0.99997), *beside, pcc=then)
+        if then
+        else measured(accuracy(0.99997), *beside)
+    )
+    assert told(Ask("TTP909")(subject)) == (outcome, reason, value)
 
 
 def test_limits_of_the_project() -> None:

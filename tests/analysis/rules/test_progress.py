@@ -97,7 +97,7 @@ def test_nothing_is_known_of_nothing() -> None:
     ("findings", "state", "codes"),
     [
         ([finding(901, CLEAN), finding(902, CLEAN)], State.DONE, ()),
-        ([finding(901, CLEAN), finding(904, FOUND)], State.OPEN, ("TTP904",)),
+        ([finding(901, CLEAN), finding(909, FOUND)], State.OPEN, ("TTP909",)),
         ([finding(901, UNKNOWN), finding(902, FOUND)], State.OPEN, ("TTP902",)),
         ([finding(901, UNKNOWN), finding(903, CLEAN)], State.NOT_MEASURED, ()),
         ([finding(905, CLEAN), finding(906, FOUND)], State.NOT_MEASURED, ()),
