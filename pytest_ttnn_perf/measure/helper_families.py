@@ -45,7 +45,6 @@ class Call(NamedTuple):
 
     def make(self, **instead: Any) -> Any:
         """Make the call, with other values for some arguments."""
-        __tracebackhide__ = True
         if not instead:
             return self.original(*self.args, **self.kwargs)
         bound = self.signature.bind(*self.args, **self.kwargs)
@@ -71,7 +70,6 @@ _PLACE: Final = "ttnn-perf: what a call is handed on to"
 _TEMPLATE: Final = """\
 def around({seen}):
     def handing_on(*ttnn_perf_args, **ttnn_perf_kwargs):
-        __tracebackhide__ = True
         ttnn_perf_observed = {place!r}
         return ttnn_perf_observed(*ttnn_perf_args, **ttnn_perf_kwargs)
         {seen}
@@ -95,7 +93,6 @@ def observe_calls(function: FunctionType, handle: Callable[[Call], Any]) -> Call
     original.__dict__.update(function.__dict__)
 
     def hand_on(*args: Any, **kwargs: Any) -> Any:
-        __tracebackhide__ = True
         return handle(Call(original, signature, function.__globals__, args, kwargs))
 
     source = _TEMPLATE.format(seen=", ".join(code.co_freevars), place=_PLACE)
@@ -208,7 +205,6 @@ class PccCalls(Family):
         self._names: dict[tuple[str, int], str] = {}
 
     def handle(self, name: str, call: Call) -> Any:
-        __tracebackhide__ = True
         before = len(self._made)
         self._limits.append(_limit(call))
         try:
@@ -333,7 +329,6 @@ class BenchmarkCalls(Family):
         self._of_reports: list[str] = []
 
     def handle(self, name: str, call: Call) -> Any:
-        __tracebackhide__ = True
         # Measurements are recorded first: outside of CI the helper returns, in CI it may refuse.
         match name:
             case "BenchmarkData.add_measurement":
@@ -452,7 +447,6 @@ class DevicePerfCalls(Family):
         self._devices = 1
 
     def handle(self, name: str, call: Call) -> Any:
-        __tracebackhide__ = True
         recorder, instead = self._recorder, {}
         if name == "run_device_profiler":
             with recorder.observing():
@@ -538,7 +532,6 @@ class RealtimeCalls(Family):
         self._programs: dict[int, tuple[float, tuple[str, ...]]] = {}
 
     def handle(self, name: str, call: Call) -> Any:
-        __tracebackhide__ = True
         recorder, instead = self._recorder, {}
         if name == _ASSERTS and recorder.run.helper_asserts is HelperAsserts.TARGET:
             instead = {"margin": float("inf")}  # every time is within it

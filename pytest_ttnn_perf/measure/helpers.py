@@ -109,7 +109,6 @@ class HelperFinder:
                 self._undo[id(found)] = observe_calls(found, partial(self._handle, helper))
 
     def _handle(self, helper: str, call: Call) -> Any:
-        __tracebackhide__ = True
         if self._recorder is None:
             return call.make()
         name = _HELPERS[helper]
@@ -184,12 +183,10 @@ class SelfProfilingWatch:
 
     def stop(self) -> None:
         """End the running test: another worker is going to run it."""
-        __tracebackhide__ = True
         self.stopped = True
         raise RunsApart
 
     def notice(self, event: str, arguments: tuple[Any, ...]) -> None:
-        __tracebackhide__ = True
         folder = os.environ.get(_FOLDER) if self._profiled else None
         if event == _REMOVES:
             profiles = folder is not None and _is_in(folder, arguments[0])

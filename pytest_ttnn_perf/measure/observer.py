@@ -100,7 +100,6 @@ class Observer(Recorder):
         ``clock`` is that of a simulated device, in nanoseconds: what it tells is the same on every
         machine.
         """
-        __tracebackhide__ = True
         if not callable(fn):
             message = f"measure takes a callable and its arguments, not a result: found {fn!r}"
             raise UsageError(message)
@@ -138,7 +137,6 @@ class Observer(Recorder):
 
         What else the loop does meanwhile is part of the time. Profilers are not asked.
         """
-        __tracebackhide__ = True
         if not callable(fn):
             message = f"measure_async takes a callable and its arguments, found {fn!r}"
             raise UsageError(message)
@@ -190,7 +188,6 @@ class Observer(Recorder):
         A sample is a round divided by its inputs. Compiling is timed apart, and left out where the
         test has done it. ``cleanup`` cleans up at the end, as the test otherwise does.
         """
-        __tracebackhide__ = True
         from pytest_ttnn_perf.measure.frameworks import pipeline_of
 
         known = pipeline_of(pipeline, inputs, config, preallocate=preallocate, cleanup=cleanup)
@@ -218,7 +215,6 @@ class Observer(Recorder):
                 pipeline.cleanup()
 
     def _take_measured(self, artifact: Artifact, name: str | None) -> None:
-        __tracebackhide__ = True
         own = name not in {None, WALL_TIME, THROUGHPUT_TIME}
         self._take(artifact.named(str(name)) if own else artifact, OBSERVED)
 
@@ -230,7 +226,6 @@ class Observer(Recorder):
 
         With ``cold`` the first two calls of a test are kept by themselves as well.
         """
-        __tracebackhide__ = True
         source = Source.SIM if simulated else Source.WALL
         usual = _TIMES[source][depth is not None]
         timings = Timings()
@@ -267,7 +262,6 @@ class Observer(Recorder):
 
         How much of the smaller of the two disappears in the third is the overlap.
         """
-        __tracebackhide__ = True
         for name, part in (("compute", compute), ("transfer", transfer), ("both", both)):
             self.measure(part, name=f"io_{name}_time", iterations=iterations)
 
@@ -294,7 +288,6 @@ class Observer(Recorder):
         Of the first generation of a test, ``compile_steps`` steps are recorded apart; so is all of
         one that is a ``warmup``.
         """
-        __tracebackhide__ = True
         from pytest_ttnn_perf.measure.tokens import SERVING, TokenLog, TokenMarks, conditions_of
 
         conditions = conditions_of(mode, users, prompt_tokens, simulated=clock is not None)
@@ -316,7 +309,6 @@ class Observer(Recorder):
         compile_steps: int = 1,
     ) -> None:
         """Record one generation by times that the test took itself, in seconds."""
-        __tracebackhide__ = True
         from pytest_ttnn_perf.measure.tokens import TokenLog, conditions_of, steps_from
 
         conditions = conditions_of(mode, users, prompt_tokens)
@@ -339,7 +331,6 @@ class Observer(Recorder):
         kind: str | None = None,
     ) -> None:
         """Record any metric; the same name again adds samples."""
-        __tracebackhide__ = True
         metric = metric_of(name, unit=unit, better=better, kind=kind)
         series = self._series.of(metric)
         if series.origin is not None:
@@ -351,7 +342,6 @@ class Observer(Recorder):
         self, expected: object, actual: object, *, at_least: float | None = None, name: str = "pcc"
     ) -> float:
         """Correlate ``actual`` with ``expected``; below ``at_least`` the test fails."""
-        __tracebackhide__ = True  # a failure points at the line of the test
         from pytest_ttnn_perf.measure.pcc import compare
 
         bound = self._limit_of_pcc(self.settings.pcc if at_least is None else at_least)
@@ -377,7 +367,6 @@ class Observer(Recorder):
 
         The worst is gated as ``name``; each is recorded as ``name.layer``.
         """
-        __tracebackhide__ = True
         from pytest_ttnn_perf.measure.pcc import compare_layers, first_below, worst_layer
 
         own, usual = {}, self.settings.pcc
@@ -412,7 +401,6 @@ class Observer(Recorder):
 
         A value with ``at_most`` alone is better when lower; any other when higher.
         """
-        __tracebackhide__ = True
         lower, upper = (
             bounds_of("at_least", at_least, values),
             bounds_of("at_most", at_most, values),
@@ -438,14 +426,12 @@ class Observer(Recorder):
         Of an op table, that of a ``region``, or between the signposts ``start`` and ``end``; all
         regions without them. Not in a replay, which takes all of them from elsewhere.
         """
-        __tracebackhide__ = True
         if region is None and start is None and end is None:
             region = self.settings.region
         self._attach(Path(path), f"attach({os.fspath(path)!r})", region, start, end)
 
     def hardware(self, *, arch: object = None, board: object = None, mesh: object = None) -> None:
         """State the hardware, where the test opens no device itself."""
-        __tracebackhide__ = True
         from pytest_ttnn_perf.measure.hardware import StatedHardware
 
         self._stated = StatedHardware.of(arch, board, mesh)
@@ -480,7 +466,6 @@ class FunctionalObserver(Observer):
         note: str | None = None,
     ) -> None:
         """Raise where a value is not within its limits."""
-        __tracebackhide__ = True
         if at_least is not None and not value >= at_least:  # so that NaN is caught as well
             limit = f"at least {at_least:g}"
         elif at_most is not None and not value <= at_most:

@@ -340,7 +340,6 @@ def compare_layers(
     Raises:
         UsageError: there are none, they are not what is expected, or a limit is of none of them.
     """
-    __tracebackhide__ = True  # a failure points at the line of the test
     found: dict[str, Layer] = {}
     for name, expected, actual in _named_pairs(layers):
         if name in found:
@@ -358,7 +357,6 @@ def compare_layers(
 
 
 def _named_pairs(layers: object) -> Iterator[tuple[str, object, object]]:
-    __tracebackhide__ = True
     if isinstance(layers, Mapping):
         layers = ((name, *_parts(pair)) for name, pair in layers.items())
     if not isinstance(layers, Iterable):

@@ -212,7 +212,6 @@ class SeriesTable(dict[str, Series]):
         Raises:
             UsageError: it was recorded before, and defined otherwise.
         """
-        __tracebackhide__ = True
         series = self.setdefault(metric.name, Series(metric, gated=gated))
         part = metric.differs_from(series.metric)
         if part:
@@ -222,7 +221,6 @@ class SeriesTable(dict[str, Series]):
         return series
 
     def time(self, name: str, source: Source = Source.WALL, *, gated: bool = True) -> Series:
-        __tracebackhide__ = True
         return self.of(metric_of(name, unit="ns", kind=Kind.TIME, source=source), gated=gated)
 
     def refuse_second(self, name: str) -> None:
@@ -231,7 +229,6 @@ class SeriesTable(dict[str, Series]):
         Raises:
             UsageError: it is.
         """
-        __tracebackhide__ = True
         if name in self:
             message = f"{name} was measured already in this test; give this one a name= of its own"
             raise UsageError(message)
@@ -242,7 +239,6 @@ class SeriesTable(dict[str, Series]):
         What another capture has told, or the test itself, stays as it is: the middle of two
         captures is the time of neither.
         """
-        __tracebackhide__ = True
         doubled: dict[str, list[str]] = {}
         for observed in artifact.metrics:
             known = self.get(observed.metric.name)
@@ -355,7 +351,6 @@ class Recorder:
         start: str | None = None,
         end: str | None = None,
     ) -> None:
-        __tracebackhide__ = True
         if not self.instruments.takes_artifacts:
             return
         try:
@@ -369,7 +364,6 @@ class Recorder:
 
     def _take(self, artifact: Artifact, origin: str) -> None:
         """Add an artifact; of several op tables, the first is kept."""
-        __tracebackhide__ = True
         self._problems += self._series.take(artifact, origin)
         self.artifact = self.artifact.completed_by(artifact)
 

@@ -55,7 +55,6 @@ def conditions_of(
     Raises:
         UsageError: they cannot be.
     """
-    __tracebackhide__ = True
     if not isinstance(mode, str) or mode not in MODES:
         message = f"tokens: mode is one of {', '.join(MODES)}, found {repr_of(mode)}"
         raise UsageError(message)
@@ -81,7 +80,6 @@ class TokenMarks(Struct):
 
     def first(self) -> None:
         """Mark that the first token of every user is there."""
-        __tracebackhide__ = True
         if self.first_ns is not None or self.steps_ns:
             message = "tokens: first() marks the first token, before any step(): found a second one"
             raise UsageError(message)
@@ -89,14 +87,12 @@ class TokenMarks(Struct):
 
     def step(self) -> None:
         """Mark that one more token of every user is there."""
-        __tracebackhide__ = True
         if self.first_ns is None and self.conditions.prompt_tokens is not None:
             message = "tokens: step() follows first(); without a prefill, leave out prompt_tokens="
             raise UsageError(message)
         self.steps_ns.append(self._elapsed())
 
     def _elapsed(self) -> float:
-        __tracebackhide__ = True
         if self._last_ns is None:
             message = "tokens: use it as `with ttnn_perf.tokens(...) as tokens:`"
             raise UsageError(message)
@@ -129,7 +125,6 @@ class TokenLog(Struct):
         self, marks: TokenMarks, turn: Turn, *, warmup: bool, compile_steps: int
     ) -> Iterator[TokenMarks]:
         """Keep what is marked meanwhile; nothing of a block that raises."""
-        __tracebackhide__ = True
         with turn:
             marks.start()
             yield marks
@@ -146,7 +141,6 @@ class TokenLog(Struct):
         compiling: int = 1,
     ) -> None:
         """Keep one generation. Only the first of a test compiles."""
-        __tracebackhide__ = True
         if first_ns is None and not steps_ns:
             message = "tokens: nothing was marked: call first() and step() as tokens come"
             raise UsageError(message)
@@ -190,7 +184,6 @@ def steps_from(name: str, seconds: object) -> list[float]:
     Raises:
         UsageError: one of them is not above 0.
     """
-    __tracebackhide__ = True
     numbers = numbers_of(name, seconds)
     for place, number in enumerate(numbers):
         if not number > 0:  # so that NaN is caught as well

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import TracebackType
     from typing import Any
 
@@ -67,6 +69,8 @@ from pytest_ttnn_perf.core.options import (  # noqa: E402 (is not to be rewritte
     option_of,
 )
 
+#: The start of the names of our files.
+_OURS: Final = str(Path(__file__).parents[1]) + os.sep
 OBSERVER: pytest.StashKey[Observer] = pytest.StashKey()
 #: What a point of a sweep had no room for.
 OUT_OF_MEMORY: pytest.StashKey[str] = pytest.StashKey()
@@ -170,22 +174,49 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:
-    """Show a wrong call of the fixture where the test made it."""
+    """Show where a test called the fixture wrongly, and none of our frames."""
     if call.excinfo is None:
         return
     from pytest_ttnn_perf.core.errors import TtnnPerfError
 
-    if not isinstance(call.excinfo.value, TtnnPerfError):
+    error = call.excinfo.value
+    entries = list(_entries(call.excinfo.tb))
+    last = max((i for i, each in enumerate(entries) if not _is_ours(each)), default=None)
+    if last is None or "_pytest" in entries[last].tb_frame.f_code.co_filename:
         return
-    ours = str(Path(__file__).parents[1]) + os.sep
-    entry: TracebackType | None = call.excinfo.tb
-    last: TracebackType | None = None
+    # A wrong argument raises in the line that calls: of the fixture, or of the measured model.
+    misused = isinstance(error, TypeError) and " argument" in str(error)
+    if not (isinstance(error, TtnnPerfError) or misused or last == len(entries) - 1):
+        return
+    if misused and len(entries) > last + 1:
+        _hint_at_keyword(error, entries[last + 1])
+    shown = [each for each in entries[: last + 1] if not _is_ours(each, also_in_between=False)]
+    for each, after in zip(shown, [*shown[1:], None], strict=True):
+        each.tb_next = after
+
+
+def _entries(entry: TracebackType | None) -> Iterator[TracebackType]:
     while entry is not None:
-        if not entry.tb_frame.f_code.co_filename.startswith(ours):
-            last = entry
+        yield entry
         entry = entry.tb_next
-    if last is not None and "_pytest" not in last.tb_frame.f_code.co_filename:
-        last.tb_next = None
+
+
+def _is_ours(entry: TracebackType, *, also_in_between: bool = True) -> bool:
+    file = entry.tb_frame.f_code.co_filename
+    # A context manager of ours is called by Python's own.
+    between = also_in_between and file == contextmanager.__code__.co_filename
+    return between or file.startswith(_OURS)
+
+
+def _hint_at_keyword(error: BaseException, entry: TracebackType) -> None:
+    """Name the keyword that was probably meant: the model gets all others."""
+    from pytest_ttnn_perf.core.text import did_you_mean
+
+    code = entry.tb_frame.f_code
+    known = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    found = re.search("unexpected keyword argument '(.+?)'", str(error))
+    if found is not None:
+        error.args = (f"{error}{did_you_mean(found[1], known)}",)
 
 
 @pytest.fixture
