@@ -73,8 +73,8 @@ def _add_judging(parser: argparse.ArgumentParser) -> None:
 
 def run_gate(options: argparse.Namespace) -> Result:
     """Judge a run record against baselines, without pytest and without hardware."""
-    gate, shape = _gate_of(options), options.format
-    gated = gate.judge(read_run(options.record), [options.record])
+    run, shape = read_run(options.record), options.format
+    gated = _gate_of(options).judge(run, [options.record])
     if shape == "markdown":
         from pytest_ttnn_perf.report.markdown import markdown_text
 

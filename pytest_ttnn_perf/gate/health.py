@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -10,7 +11,6 @@ from msgspec import Struct
 from pytest_ttnn_perf.core.baseline import split_test_id
 from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.observation import function_of
-from pytest_ttnn_perf.core.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,11 +25,12 @@ class BaselineHealth(NamedTuple):
     """The health of a project's baselines.
 
     ``lost`` are tests with a baseline that have no result in a full run, where one is required.
-    ``stale`` says which baselines are outdated, and why.
+    ``stale`` are tests whose baselines are older than ``days``, and since when, the oldest first.
     """
 
     lost: tuple[str, ...] = ()
-    stale: tuple[str, ...] = ()
+    stale: tuple[tuple[str, str], ...] = ()
+    days: int = 0
 
 
 class Orphan(Struct, frozen=True):
@@ -96,7 +97,7 @@ def health_of(run: Run, store: BaselineStore, settings: Settings) -> BaselineHea
     """
     try:
         lost = tuple(lost_tests(run, store)) if settings.required else ()
-        return BaselineHealth(lost, tuple(_stale(run, store, settings.stale_days)))
+        return BaselineHealth(lost, _stale(run, store, settings.stale_days), settings.stale_days)
     except TtnnPerfError:
         return BaselineHealth()
 
@@ -111,19 +112,16 @@ def lost_tests(run: Run, store: BaselineStore) -> Iterator[str]:
             yield test
 
 
-def _stale(run: Run, store: BaselineStore, days: int) -> Iterator[str]:
+def _stale(run: Run, store: BaselineStore, days: int) -> tuple[tuple[str, str], ...]:
     accepted = {}
     for test, judged in run.tests.items():
         hardware = judged.observation.hardware or run.hardware
         stored = store.find(hardware, test) if hardware and not judged.written else None
         if stored is not None:
-            accepted[test] = stored.accepted
+            accepted[test] = stored.accepted.at
     began = run.environment.started_at
-    old = [t for t, each in accepted.items() if days and _days_between(each.at, began) > days]
-    if old:
-        oldest = min(old, key=lambda test: accepted[test].at)
-        count = counted(len(old), "baseline")
-        yield f"{count} older than {days} days, the oldest {oldest} of {accepted[oldest].at[:10]}"
+    old = [(t, at) for t, at in accepted.items() if days and _days_between(at, began) > days]
+    return tuple(sorted(old, key=itemgetter(1)))
 
 
 def _days_between(then: str, now: str | None) -> float:

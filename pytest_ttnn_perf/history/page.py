@@ -226,7 +226,7 @@ def _notes(source: PageSource) -> Iterator[str]:
     if options.shift is not None:
         yield shift_line(options.shift)
     yield from accept_line(tests, options.failed, options.rerun)
-    yield from (line.text.strip() for line in health_lines(options.health))
+    yield from (line.text.strip() for line in health_lines(options.health, options.rerun))
     yield from (f"history: {line.strip()}" for line in history_lines(source.history))
 
 

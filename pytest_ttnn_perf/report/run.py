@@ -329,7 +329,7 @@ class RunResult(Struct, frozen=True):
         """
         settings, run = self.context.settings, self.run
         if not run.tests:
-            return health_lines(self.options.health)
+            return health_lines(self.options.health, self.options.rerun)
         record = os.path.relpath(self.records[0], self.context.cwd) if self.records else None
         options = replace(
             self.options,

@@ -478,6 +478,11 @@ class Rerun(Struct, frozen=True):
         run = command_line("pytest", *map(self._place, tests), *self.options)
         return f'{run} --ttnn-perf-update=all --ttnn-perf-reason "why"'
 
+    def replace(self, *tests: str) -> str:
+        """Return the command that makes recorded results the only ones of their baselines."""
+        forget = ("ttnn-perf", "baseline", "forget", *self.baselines_option, "--", *tests)
+        return f"{command_line(*forget)} && {self.accept(*tests)}"
+
     def _place(self, test: str) -> str:
         return place_of(posixpath.join(self.folder, self.node_ids.get(test, test)))
 

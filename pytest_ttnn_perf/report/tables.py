@@ -313,7 +313,10 @@ def wrapped(text: str, width: int, *, hanging: int | None = None) -> Iterator[st
     words = [word.replace(_JOINED, " ") for word in _UNIT.sub(_JOINED, text[start:]).split(" ")]
     line = " " * min(start, width // 2)
     for word in words:
-        piece = cut_id(word, width // 2) if "::" in word and len(words) > 1 else word
+        opening, start_of_id = ("(", word[1:]) if word.startswith("(") else ("", word)
+        piece = (
+            opening + cut_id(start_of_id, width // 2) if "::" in word and len(words) > 1 else word
+        )
         piece = inert(piece)  # it may begin a line
         if line.strip() and columns_of(f"{line} {piece}") > width:
             yield line.rstrip()
@@ -327,7 +330,7 @@ def wrapped(text: str, width: int, *, hanging: int | None = None) -> Iterator[st
 
 
 #: A command at the end of a line.
-_COMMAND: Final = re.compile(r"(?<=: )(?:[A-Z][A-Z_]*=\S+ )*(?:pytest|ttnn-perf|python) \S.*$")
+_COMMAND: Final = re.compile(r"(?<=: )(?:[A-Z][A-Z_]*=\S+ )*(?:pytest|ttnn-perf|python|git) \S.*$")
 
 
 def fitted(text: str, width: int) -> Iterator[str]:

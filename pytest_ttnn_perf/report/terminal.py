@@ -203,11 +203,12 @@ def shift_advice(
     if shift.worse and not failed:
         yield "the run fails (exit code 6), no single test does", None
     compare = rerun.compare(*(rerun.selection if more else names))
-    yield "compare in turns", compare or "ttnn-perf ab REF"
+    if compare is not None:
+        yield "compare with the merge base", compare
     yield "accept, if it should stay", rerun.accept_all()
 
 
-def health_lines(health: BaselineHealth) -> Iterator[Line]:
+def health_lines(health: BaselineHealth, rerun: Rerun) -> Iterator[Line]:
     if health.lost:
         count = counted(len(health.lost), "test")
         yield Line(f"failed: {count} with a baseline did not run, and required is set", bad=True)
@@ -217,9 +218,11 @@ def health_lines(health: BaselineHealth) -> Iterator[Line]:
             yield Line(f"  and {len(health.lost) - _MOST} more", bad=True)
         gone = "what is gone or renamed: ttnn-perf baseline prune, baseline rename"
         yield Line(f"  run those that are skipped; {gone}")
-    for stale in health.stale:
-        yield Line(f"stale: {stale}")
-        yield Line("  measure again: pytest --ttnn-perf-update=all TESTS")
+    if health.stale:
+        count, (oldest, since) = counted(len(health.stale), "baseline"), health.stale[0]
+        old = f"older than {health.days} days, the oldest {oldest} of {since[:10]}"
+        yield Line(f"stale: {count} {old}")
+        yield Line(f"  begin anew: {rerun.replace(*[test for test, _ in health.stale][:_MOST])}")
 
 
 def _unknown_hardware(tests: Sequence[JudgedTest]) -> Iterator[Line]:
@@ -293,7 +296,7 @@ def summary_lines(
                 record=summary_options.record,
                 options=summary_options.rerun.baselines_option,
             )
-    yield from health_lines(summary_options.health)
+    yield from health_lines(summary_options.health, summary_options.rerun)
     yield from _shift(tests, summary_options)
     yield Line(count_line(tests, failed=len(failed)), bad=bool(failed), good=not failed)
 

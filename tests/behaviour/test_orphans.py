@@ -62,15 +62,3 @@ def test_a_file_or_folder_that_was_collected_whole_counts(changed: Project) -> N
     (changed.path / "other").mkdir()
     (changed.path / "other" / "test_more.py").write_text("def test_more(ttnn_perf): pass")
     assert orphan_lines(changed.pytest("--ttnn-perf", "other").text) == []
-
-
-def test_a_full_run_tells_what_is_gone_and_the_commands_resolve_it(
-    changed: Project,
-) -> None:
-    assert orphan_lines(changed.pytest("--ttnn-perf").text) == EXPECTED
-    rename = ("baseline", "rename", "test_model.py::test_a", "test_model.py::test_aa")
-    assert changed.cli(*rename).code == 0
-    changed.pytest("--ttnn-perf", "--ttnn-perf-json", "run.json")
-    assert changed.cli("baseline", "prune", "run.json").code == 0
-    ran = changed.pytest("--ttnn-perf")
-    assert (ran.code, orphan_lines(ran.text)) == (0, [])

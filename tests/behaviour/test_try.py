@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +16,6 @@ from pytest_ttnn_perf.experiments.journal import (
     steps_of_branch,
     ways_of,
 )
-from pytest_ttnn_perf.experiments.try_change import commands
 from tests.harness.project import run_command
 from tests.harness.versions import Versions
 from tests.harness.workshop import TEST, Workshop
@@ -77,24 +75,6 @@ def test_in_processes_of_their_own_both_sides_run_their_own_code(
         "ttnn-perf: no step has measured test_other.py; steps have measured: "
         "test_model.py::test_model[a]\n"
     )
-
-
-def test_what_got_slower_is_reverted_by_a_command_that_touches_no_other_file(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workshop.edit("model.py", "NEEDLESS = 2", "NEEDLESS = 3")
-    workshop.write("new 0.py", "new\n")
-    tried = workshop.attempt("one more", monkeypatch)
-    assert tried.step.decision is Decision.REVERT
-    assert tried.step.reasons[0].startswith(f"{TEST} sim_time: ")
-    assert "+16." in tried.step.reasons[0]
-    workshop.write("accelerator.py", "edited since\n")
-
-    (command,) = commands(tried, workshop.root / "baselines").values()
-
-    place = workshop.root / "baselines"
-    subprocess.run(["bash", "-c", command], cwd=place, check=True)
-    assert workshop.git("status", "--short").split() == ["M", "accelerator.py"]
 
 
 def test_a_lower_pcc_that_holds_its_limit_is_told_and_kept(

@@ -56,7 +56,7 @@ ROOMS = {
         (
             "core/test_baseline.py", "gate/test_accept.py",
             "faults/test_bad_baselines.py", "cli/test_baseline_merge_laws.py",
-            "cli/test_baseline_[cmr]*.py", "behaviour/test_accepting.py",
+            "cli/test_baseline_[cmr]*.py", "behaviour/test_remedies.py",
             "options/test_update_*.py",
         ),
     ),

@@ -129,7 +129,7 @@ def test_what_a_step_comes_to(step: Step, tmp_path: Path) -> None:
     style = Style(80, wrap=True)
     text = "\n".join(printed(try_lines(tried(step), Path("/project/models")), style))
     assert_golden(f"try_{step.decision.value.lower()}", text)
-    assert max(map(len, text.splitlines())) <= 80
+    assert all(len(line) <= 80 for line in text.splitlines() if ": git " not in line)
     document = try_document(tried(step), Path("/project"))
     jsonschema.validate(document, SCHEMA)
     write_step(tmp_path, step)

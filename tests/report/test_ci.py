@@ -66,7 +66,10 @@ def test_shifted_machine_is_told_of_no_file(failing: bool, level: str) -> None:
         f"::{level} title=ttnn-perf%3A all tests slower::6 of 7 tests 8.0 %25 slower: "
         "the machine, or a change they share"
     )
-    assert "compare in turns: ttnn-perf ab REF" in advice
+    assert (
+        'accept, if it should stay: pytest --ttnn-perf-update=all --ttnn-perf-reason "why"'
+        in advice
+    )
 
 
 def test_verdict_of_a_test_is_that_of_its_worst_metric() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -58,7 +59,7 @@ def read_run(file: Path) -> Run:
     if not text.lstrip().startswith("{"):
         kind = next((kind for kind, matches in _TESTS if matches(text[:_HEAD])), None)
         if kind is not None:
-            found = f"found {kind.value}, which ttnn-perf check and show read"
+            found = f"found {kind.value}: ttnn-perf show {shlex.quote(str(file))}"
             raise InputError(file, f"expected a run record, {found}")
     return parse_json(text, decode_run, file=file)
 
