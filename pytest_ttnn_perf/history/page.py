@@ -272,6 +272,7 @@ def _test(report: CiReport, judged: JudgedTest, earlier: EarlierRuns) -> Part:
     outcome = _outcome(report, judged)
     commands, advice = _remedies(report, judged)
     verdicts = [v for v in judged.verdicts if v.metric.name != NO_METRIC.name]
+    verdicts.sort(key=lambda verdict: _ORDER.index(label(verdict, judged)))
     judged_metrics = [_metric(judged, v.metric, v, key, earlier) for v in verdicts]
     others = (observation.metrics[name].metric for name in recorded_only(judged))
     return {

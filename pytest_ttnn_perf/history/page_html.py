@@ -78,13 +78,16 @@ def in_words(outcome: str) -> str:
 
 
 def main_metric(test: Part) -> int | None:
-    """Index of the metric that represents a test: the worst gated one."""
+    """Index of the metric that represents a test: the worst gated one, or its longest region."""
+    metrics = test["metrics"]
 
-    def rank(place: int) -> tuple[bool, int]:
-        metric = test["metrics"][place]
-        return not metric["gated"], _RANKS.get(metric["outcome"], len(_RANKS))
+    def rank(place: int) -> tuple[bool, int, float]:
+        metric = metrics[place]
+        family = metric["name"].partition(".")[0] == metrics[0]["name"].partition(".")[0]
+        size = 0.0 if metric["gated"] or not family else metric["value"] or 0.0
+        return not metric["gated"], _RANKS.get(metric["outcome"], len(_RANKS)), -size
 
-    return min(range(len(test["metrics"])), key=rank, default=None)
+    return min(range(len(metrics)), key=rank, default=None)
 
 
 def shown(text: str) -> str:

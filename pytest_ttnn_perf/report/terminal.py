@@ -266,7 +266,7 @@ def summary_lines(
 ) -> Iterator[Line | Table]:
     failed, verbosity = summary_options.failed, summary_options.verbosity
     quiet, tests = verbosity < 0, worst_tests_first(tests, failed)
-    listed = [one for one in tests if one.observation.test in failed] if quiet else tests
+    listed = [one for one in tests if _is_worse(one, failed)] if quiet else tests
     rows = [row for judged in listed for row in _rows(judged, verbose=verbosity > 0)]
     if rows:
         yield from _COLUMNS.table(rows)
@@ -299,6 +299,12 @@ def summary_lines(
     yield from health_lines(summary_options.health, summary_options.rerun)
     yield from _shift(tests, summary_options)
     yield Line(count_line(tests, failed=len(failed)), bad=bool(failed), good=not failed)
+
+
+def _is_worse(judged: JudgedTest, failed: frozenset[str]) -> bool:
+    """Return whether a test failed, or is a warning only because it has few runs."""
+    warned = (v for v in judged.verdicts if v.provisional and v.metric.name not in judged.written)
+    return judged.observation.test in failed or any(v.is_of_changed_time for v in warned)
 
 
 def progress_lines(

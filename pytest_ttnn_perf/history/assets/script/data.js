@@ -2,7 +2,8 @@
 const { page, tones } = JSON.parse(document.getElementById("data").textContent);
 
 const toneOf = (outcome) => tones[outcome] ?? "none";
-const toneOfTest = (test) => (test.failed ? "bad" : toneOf(test.outcome));
+// What is worse but does not fail is a warning.
+const toneOfTest = (test) => (test.failed ? "bad" : toneOf(test.outcome) === "bad" ? "unsure" : toneOf(test.outcome));
 const mainMetric = (test) => (test.main === null ? null : test.metrics[test.main]);
 
 const byId = new Map(page.tests.map((test) => [test.id, test]));

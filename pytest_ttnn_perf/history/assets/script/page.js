@@ -63,8 +63,11 @@ function failureItem(test) {
     test.commands.map(command));
 }
 
-// The table of tests.
+// The table of tests, or of captures, which have no verdicts.
 
+const ofCaptures = page.tone === "plain";
+const noun = ofCaptures ? "capture" : "test";
+const capital = (word) => word[0].toUpperCase() + word.slice(1);
 const tableView = { rows: [], columns: [], body: null };
 
 const levelOf = (name) => (metric) => (metric && metric[name] !== null ? amount(metric, metric[name]) : null);
@@ -76,8 +79,8 @@ const keyOf = (test) => (new Set(page.tests.map((each) => each.key)).size > 1 ? 
 
 // Of tests: what comes first has the least of what a column sorts by; columns without anything are left out.
 const COLUMNS = [
-  ["Verdict", (test) => badge(test.outcome, toneOfTest(test)), "outcome", (test) => test.worst],
-  ["Test", (test) => make("a", { class: "id", href: addressOf({ test: test.id }), title: test.id }, make("bdi", null, idParts(test.id)[byFile() ? 1 : 2])), "test", (test) => test.id],
+  ["Verdict", (test) => (ofCaptures ? null : badge(test.outcome, toneOfTest(test))), "outcome", (test) => test.worst],
+  [capital(noun), (test) => make("a", { class: "id", href: addressOf({ test: test.id }), title: test.id }, make("bdi", null, idParts(test.id)[byFile() ? 1 : 2])), "test", (test) => test.id],
   ["Hardware", keyOf, "key quiet"],
   ["Metric", (test) => mainMetric(test)?.name ?? null, "metric quiet"],
   ...METRIC_COLUMNS.map(([text, cell, kind]) => [text, (test) => cell(mainMetric(test)), kind,
@@ -114,7 +117,7 @@ const byFile = () => ["verdict", "test"].includes(sortOf()[0].name);
 
 function testTable() {
   tableView.body = make("tbody", { role: "rowgroup" });
-  const table = make("table", { class: "tests", role: "table", "aria-label": "Tests" }, make("thead", { role: "rowgroup" }, make("tr", { role: "row" })), tableView.body);
+  const table = make("table", { class: "tests", role: "table", "aria-label": capital(`${noun}s`) }, make("thead", { role: "rowgroup" }, make("tr", { role: "row" })), tableView.body);
   tableView.body.addEventListener("click", (event) => {
     const row = event.target.closest("tr[data-place]");
     if (row && !event.target.closest("a")) go({ test: tableView.rows[row.dataset.place].id });
@@ -144,9 +147,9 @@ function refreshTable() {
   const rows = tableView.rows.flatMap((test, place) => {
     const [file] = idParts(test.id);
     const known = place ? idParts(tableView.rows[place - 1].id)[0] : "";
-    return [byFile() && file !== known ? whole("file id", make("bdi", null, file)) : null, testRow(test, place)].filter(Boolean);
+    return [byFile() && file !== known ? whole("file id", make("bdi", null, file || ".")) : null, testRow(test, place)].filter(Boolean);
   });
-  if (!rows.length) rows.push(whole("empty quiet", "No tests match. ", make("a", { href: addressOf(EMPTY) }, "Clear filters")));
+  if (!rows.length) rows.push(whole("empty quiet", `No ${noun}s match. `, make("a", { href: addressOf(EMPTY) }, "Clear filters")));
   tableView.body.replaceChildren(...rows);
 }
 
@@ -170,7 +173,7 @@ function testView(test) {
     return other ? make("a", { href: addressOf({ test: other.id }), title: other.id }, text) : null;
   };
   return make("article", { "aria-label": test.id },
-    alone ? null : make("nav", { class: "crumbs", "aria-label": "Tests" }, make("a", { href: addressOf({ test: "" }) }, "← All tests"), beside(-1, "Previous"), beside(1, "Next"),
+    alone ? null : make("nav", { class: "crumbs", "aria-label": capital(`${noun}s`) }, make("a", { href: addressOf({ test: "" }) }, `← All ${noun}s`), beside(-1, "Previous"), beside(1, "Next"),
       place < 0 ? null : make("span", { class: "quiet" }, `${place + 1} of ${order.length}`)),
     testHead(test),
     metricsSection(test),
@@ -241,7 +244,7 @@ function timelinesSection(test) {
 
 // All tests: what failed, the table with its filters, and what is true of the run as a whole.
 
-const search = make("input", { type: "search", placeholder: "Search tests", "aria-label": "Search tests", autocomplete: "off", spellcheck: "false" });
+const search = make("input", { type: "search", placeholder: `Search ${noun}s`, "aria-label": `Search ${noun}s`, autocomplete: "off", spellcheck: "false" });
 const shownCount = make("span", { class: "quiet", role: "status" });
 
 function overview() {
@@ -250,7 +253,7 @@ function overview() {
     outcomeChips(), shownCount);
   return make("div", { id: "overview" },
     attentionSection(),
-    make("section", { id: "tests" }, make("h2", null, "Tests"), tools, testTable()));
+    make("section", { id: "tests" }, make("h2", null, capital(`${noun}s`)), tools, testTable()));
 }
 
 // Buttons that show the tests of one outcome, with their number; nothing where all have one.
@@ -271,7 +274,7 @@ function refreshTools() {
   if (document.activeElement !== search) search.value = state.search;
   for (const button of document.querySelectorAll("[data-outcome]")) button.setAttribute("aria-pressed", button.dataset.outcome === state.outcome);
   const [some, all] = [tableView.rows.length, page.tests.length];
-  shownCount.textContent = some === all ? counted(all, "test") : `${some} of ${counted(all, "test")}`;
+  shownCount.textContent = some === all ? counted(all, noun) : `${some} of ${counted(all, noun)}`;
 }
 
 function trendsSection() {
