@@ -302,9 +302,13 @@ def summary_lines(
 
 
 def _is_worse(judged: JudgedTest, failed: frozenset[str]) -> bool:
-    """Return whether a test failed, or is a warning only because it has few runs."""
-    warned = (v for v in judged.verdicts if v.provisional and v.metric.name not in judged.written)
-    return judged.observation.test in failed or any(v.is_of_changed_time for v in warned)
+    """Return whether a test failed, or only has too few runs to fail."""
+    return judged.observation.test in failed or any(
+        verdict.provisional
+        and verdict.outcome is Outcome.REGRESSED
+        and verdict.metric.name not in judged.written
+        for verdict in judged.verdicts
+    )
 
 
 def progress_lines(
