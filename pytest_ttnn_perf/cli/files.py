@@ -72,7 +72,7 @@ from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.metric import Better, representative
 from pytest_ttnn_perf.core.observation import encode_run, value_of
 from pytest_ttnn_perf.core.ops import category_of
-from pytest_ttnn_perf.core.text import counted
+from pytest_ttnn_perf.core.text import counted, duration
 from pytest_ttnn_perf.experiments.compare_runs import Pair, Reading, compare_runs
 from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.gate.sweeps import sweeps_of
@@ -91,7 +91,6 @@ from pytest_ttnn_perf.report.tables import (
     Style,
     format_change,
     format_fraction,
-    format_ns,
     format_value,
     id_column,
     stdout_style,
@@ -172,11 +171,11 @@ _OPS: Final[Columns[dict[str, Any]]] = Columns(
     Column("op", itemgetter("op"), "op", fit=NAME),
     Column("category", itemgetter("category"), "category", fit=DROPPED[2]),
     Column("count", itemgetter("count"), "count", right=True),
-    Column("total_ns", itemgetter("total_ns"), "total", lambda g: format_ns(g["total_ns"]),
+    Column("total_ns", itemgetter("total_ns"), "total", lambda g: duration(g["total_ns"]),
            right=True),
     Column("share", itemgetter("share"), "share", lambda g: f"{g['share'] * 100:.1f} %",
            right=True),
-    Column("median_ns", itemgetter("median_ns"), "median", lambda g: format_ns(g["median_ns"]),
+    Column("median_ns", itemgetter("median_ns"), "median", lambda g: duration(g["median_ns"]),
            right=True, fit=DROPPED[1]),
     Column("cores", itemgetter("cores"), "cores",
            lambda g: "-".join(map(str, dict.fromkeys(g["cores"] or ("-",)))),
@@ -263,7 +262,7 @@ def _categories(groups: list[dict[str, Any]]) -> str:
 
 
 def _notes(table: OpTable) -> Iterator[str]:
-    totals = [f"{d}: {format_ns(ns)}" for d, ns in table.kernel_ns_by_device.items()]
+    totals = [f"{d}: {duration(ns)}" for d, ns in table.kernel_ns_by_device.items()]
     if totals:
         yield "kernel time by device: " + ", ".join(totals)
     for trace in table.traces:

@@ -86,6 +86,7 @@ _MOST_RUNS = 1_000_000
 
 def add_history(parser: argparse.ArgumentParser) -> None:
     add = partial(add_argument, parser)
+    parser.usage = "ttnn-perf history [TEST] [options]"
     add("test TEST", "a test id, file or folder, or a pattern", nargs="?")
     _add_runs(parser)
     add("--metric NAME", "only this metric")
@@ -357,6 +358,7 @@ def _own_records(folder: Path) -> Iterator[tuple[Path, str, float]]:
 
 def add_report(parser: argparse.ArgumentParser) -> None:
     add = partial(add_argument, parser)
+    parser.usage = "ttnn-perf report [FILE ...] [options]"
     add("files FILE", "run records of one run, and captures (default: the newest run record)",
         nargs="*")  # fmt: skip
     add("-o --output PATH", "where to write it (default: report.html)",

@@ -6,9 +6,11 @@ import argparse
 import io
 import re
 import sys
+from argparse import HelpFormatter
 from enum import IntEnum
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf import __version__
 from pytest_ttnn_perf.core import wings
@@ -139,16 +141,20 @@ def _without_password(word: str) -> str:
 
 def command_parser(asked: str | None = None) -> argparse.ArgumentParser:
     """Return the parser; only the command ``asked`` (None: all) has arguments."""
-    parser = argparse.ArgumentParser(prog="ttnn-perf", description="Performance gates for TTNN.")
+    # Wide enough for most options: help fits one screen.
+    layout: dict[str, Any] = {"formatter_class": partial(HelpFormatter, max_help_position=29)}
+    parser = argparse.ArgumentParser(
+        "ttnn-perf", description="Performance gates for TTNN.", **layout
+    )
     parser.add_argument("--version", action="version", version=f"ttnn-perf {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     actions = None
     for name, (module, function, summary) in _COMMANDS.items():
         group, _, action = name.partition(" ")
         if group == "baseline" and actions is not None:
-            command = actions.add_parser(action, help=summary)
+            command = actions.add_parser(action, help=summary, **layout)
         else:
-            command = commands.add_parser(name, help=summary)
+            command = commands.add_parser(name, help=summary, **layout)
         if name == "baseline":
             actions = command.add_subparsers(title="actions", metavar="ACTION", required=True)
         elif asked in {None, name}:

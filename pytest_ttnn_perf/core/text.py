@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 #: Display units of sizes, largest first, with their bytes.
 BYTE_UNITS: Final = (("GiB", 1024.0**3), ("MiB", 1024.0**2), ("KiB", 1024.0), ("B", 1.0))
+#: Display units of time, longest first, with their nanoseconds.
+TIME_UNITS: Final = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 #: How the plural of a noun ends that is long enough to be one: "fps" is not.
 _PLURAL: Final = re.compile(r"(?:(?<=ss)es|(?<=\bop)s|(?<=[a-z]{4})s)(?= per |$)")
 
@@ -34,9 +36,9 @@ def unit_for(value: float, unit: str) -> str:
     return _PLURAL.sub("", unit) if value == 1 else unit
 
 
-def microseconds(nanoseconds: float) -> str:
-    """Return a time in microseconds, as in all lines of the checklist."""
-    return f"{nanoseconds / 1000:,.1f} µs"
+def duration(nanoseconds: float, *, beside: float | None = None) -> str:
+    """Return a time in the unit that suits it, or the other one."""
+    return scaled(nanoseconds, TIME_UNITS, beside=beside)
 
 
 def size(count: float) -> str:

@@ -19,7 +19,7 @@ from pytest_ttnn_perf.core.codec import Mark, Omit, Value, decode, decode_format
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.files import read_json, write_text
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, Metric, split_metric
-from pytest_ttnn_perf.core.text import counted
+from pytest_ttnn_perf.core.text import counted, duration
 from pytest_ttnn_perf.experiments.repository import Repository
 from pytest_ttnn_perf.gate.record import ignore_folder
 from pytest_ttnn_perf.report.tables import (
@@ -31,7 +31,6 @@ from pytest_ttnn_perf.report.tables import (
     Line,
     Listing,
     format_change,
-    format_ns,
     format_value,
 )
 
@@ -509,8 +508,8 @@ def _remaining(way: Way) -> Iterator[str]:
     if situation.kernel_ns is not None and situation.roofline_ns is not None:
         over = situation.kernel_ns - situation.roofline_ns
         yield (
-            f"roofline: ops whose work is known take {format_ns(situation.kernel_ns)}, of which "
-            f"{format_ns(max(over, 0.0))} are above the least the chip needs"
+            f"roofline: ops whose work is known take {duration(situation.kernel_ns)}, of which "
+            f"{duration(max(over, 0.0))} are above the least the chip needs"
         )
     if situation.bottleneck is not None:
         yield f"bottleneck: {situation.bottleneck}"

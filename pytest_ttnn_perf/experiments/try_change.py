@@ -17,7 +17,7 @@ from pytest_ttnn_perf.core.finding import RuleOutcome
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, OF_DEVICE, Better, Kind, metric_in
 from pytest_ttnn_perf.core.observation import JudgedTest, Outcome, Reason
 from pytest_ttnn_perf.core.settings import CONFIGURATION_FILES, MIN_ROUNDS
-from pytest_ttnn_perf.core.text import counted, microseconds, shortened
+from pytest_ttnn_perf.core.text import counted, duration, shortened
 from pytest_ttnn_perf.experiments.ab import (
     AbResult,
     ab_sentence,
@@ -552,8 +552,8 @@ def _findings(step: Step) -> Iterator[str]:
         codes = ", ".join(each.codes)
         most = "at most " if each.at_most else ""
         yield (
-            f"predicted {most}{microseconds(each.predicted_ns)} ({codes}), measured "
-            f"{microseconds(each.measured_ns)} of {each.metric}"
+            f"predicted {most}{duration(each.predicted_ns)} ({codes}), measured "
+            f"{duration(each.measured_ns)} of {each.metric}"
         )
     for number, finding in enumerate(step.candidates, start=1):
         fix = f": {finding.fix}" if finding.fix else ""
@@ -563,7 +563,7 @@ def _findings(step: Step) -> Iterator[str]:
 def _finding_text(finding: StepFinding) -> str:
     region = f" in {finding.region}" if finding.region else ""
     most = "at most " if finding.at_most else ""
-    saving = f", {most}{microseconds(finding.saving_ns)}" if finding.saving_ns else ""
+    saving = f", {most}{duration(finding.saving_ns)}" if finding.saving_ns else ""
     return f"{finding.code} {finding.name}{region} ({finding.test}{saving})"
 
 

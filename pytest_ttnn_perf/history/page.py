@@ -30,7 +30,7 @@ from pytest_ttnn_perf.core.hardware import UNKNOWN
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, metric_in
 from pytest_ttnn_perf.core.observation import Outcome, Reason, value_of
 from pytest_ttnn_perf.core.ops import CALLS, OpGroups
-from pytest_ttnn_perf.core.text import counted, visible
+from pytest_ttnn_perf.core.text import counted, duration, visible
 from pytest_ttnn_perf.gate.judge import NO_METRIC
 from pytest_ttnn_perf.gate.judging import change_by_op, changed_times_ns, differences_of
 from pytest_ttnn_perf.history.page_html import TONES, in_words, page_html
@@ -54,7 +54,7 @@ from pytest_ttnn_perf.report.sentences import (
     recorded_only,
     sentence,
 )
-from pytest_ttnn_perf.report.tables import display_unit, format_ns, format_value
+from pytest_ttnn_perf.report.tables import display_unit, format_value
 from pytest_ttnn_perf.report.terminal import (
     by_remedy,
     health_lines,
@@ -433,8 +433,8 @@ def _saving(finding: Finding) -> str:
         return ""
     # What is saved of a wall time may be more than a step, which is a part of that.
     if not step_ns or saving_ns > step_ns:
-        return format_ns(saving_ns)
-    whole, unit = format_ns(step_ns).split()
+        return duration(saving_ns)
+    whole, unit = duration(step_ns).split()
     factor = float(whole) / step_ns
     places = len(whole.partition(".")[2])
     return f"{saving_ns * factor:.{places}f} of {whole} {unit}"

@@ -10,17 +10,17 @@ from msgspec import Struct, to_builtins
 
 from pytest_ttnn_perf.core.finding import OURS, Family, Role, RuleOutcome, Severity, family_of
 from pytest_ttnn_perf.core.text import (
+    TIME_UNITS,
     counted,
     digits,
+    duration,
     inert,
-    microseconds,
     percent,
     size,
     unit_filled_by,
     unit_for,
 )
 from pytest_ttnn_perf.report.tables import (
-    TIME_UNITS,
     Fit,
     Line,
     Row,
@@ -114,10 +114,10 @@ def first_step(progress: Progress) -> Iterator[str]:
         return
     worth = ""
     if first.saving_ns is not None:
-        worth = f", {'at most' if first.at_most else 'up to'} {microseconds(first.saving_ns)}"
+        worth = f", {'at most' if first.at_most else 'up to'} {duration(first.saving_ns)}"
         # Else it is of a wall time, of which the step is a part.
         if first.step_ns is not None and first.step_ns >= first.saving_ns:
-            worth += f" of {microseconds(first.step_ns)}"
+            worth += f" of {duration(first.step_ns)}"
     where = f" in {first.region}" if first.region else ""
     yield f"first: {first.code} {first.name}{where}{worth}"
 
@@ -145,8 +145,8 @@ def finding_lines(finding: Finding, *, numbered: bool = False) -> Iterator[str]:
 
 def saving_lines(finding: Finding) -> Iterator[str]:
     if finding.saving_ns is not None:
-        saving = microseconds(finding.saving_ns)
-        adds = microseconds(finding.added_ns)
+        saving = duration(finding.saving_ns)
+        adds = duration(finding.added_ns)
         most = "at most " if finding.at_most else ""
         beside = "" if adds == saving else f", {adds} of it not already counted above"
         how = f": {finding.arithmetic}" if finding.arithmetic else ""
@@ -202,7 +202,7 @@ def shown(value: float, unit: str) -> str:
     if unit.startswith(("of ", "above ")):
         return f"{format_fraction(value)} {unit}"
     if unit == "ns":
-        return microseconds(value)
+        return duration(value)
     if unit in {"B", "bytes"}:
         return size(value)
     if unit.startswith("B "):
@@ -269,7 +269,7 @@ def _saves(finding: Finding) -> str:
     if finding.saving_ns is None:
         return ""
     if finding.step_ns is None or finding.step_ns < finding.saving_ns:
-        return f"saves {microseconds(finding.saving_ns)}"
+        return f"saves {duration(finding.saving_ns)}"
     unit, factor = unit_filled_by(finding.step_ns, TIME_UNITS)
     most = "at most " if finding.at_most else ""
     saved, step = (digits(ns / factor) for ns in (finding.saving_ns, finding.step_ns))

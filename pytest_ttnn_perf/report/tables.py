@@ -20,6 +20,7 @@ from pytest_ttnn_perf.core.observation import Outcome
 from pytest_ttnn_perf.core.text import (
     BYTE_UNITS,
     NANOSECONDS_IN,
+    TIME_UNITS,
     digits,
     inert,
     percent,
@@ -292,8 +293,8 @@ def _first(text: str, width: int) -> str:
     return text
 
 
-#: The space between a number and its unit, at which no line ends.
-_UNIT: Final = re.compile(r"(?<=\d) (?=%|(?:[nuµm]?s|[KMG]?i?B)\b)")
+#: The space between a number and its unit, or what it counts, at which no line ends.
+_UNIT: Final = re.compile(r"(?<=\d) (?=%|(?:[nuµm]?s|[KMG]?i?B|[A-Z][A-Z_]{5,})\b)")
 _JOINED: Final = "\xa0"
 #: How much further the lines that go on are indented: more than what belongs to a line.
 _HANGING: Final = 6
@@ -365,8 +366,6 @@ def coloured(text: str, code: str | None, style: Style) -> str:
     return f"\x1b[{code}m{text}\x1b[0m" if style.colour and code and text else text
 
 
-#: Display units of time, longest first, with their nanoseconds.
-TIME_UNITS: Final = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 _COUNTED: Final = frozenset({Kind.COUNT, Kind.BYTES})
 
 
@@ -400,10 +399,6 @@ def display_unit(metric: Metric, value: float | None) -> tuple[str, float]:
             unit, factor = unit_filled_by(value, BYTE_UNITS)
             return unit, 1 / factor
     return metric.unit, 1.0
-
-
-def format_ns(nanoseconds: float) -> str:
-    return scaled(nanoseconds, TIME_UNITS)
 
 
 def format_change(change: float | None) -> str:

@@ -195,3 +195,28 @@ def test_synchronisation_is_part_of_the_time_and_setup_is_not(project: Project) 
 
     sim_time = entry_of(project)["metrics"]["sim_time"]
     assert (sim_time["warmup"], sim_time["samples"]) == ([25], [25, 25])
+
+
+def test_a_wrong_call_shows_the_line_of_the_test_and_none_of_ours(project: Project) -> None:
+    project.write(
+        test_model="""
+            def model(x=1): pass
+
+            def test_typo(ttnn_perf):
+                ttnn_perf.measure(model, iteratoins=3)
+
+            def test_region(ttnn_perf):
+                with ttnn_perf.region():
+                    pass
+
+            def test_model_raises(ttnn_perf):
+                ttnn_perf.measure(lambda: [][0])
+        """
+    )
+    for option in ("--ttnn-perf", "--strict-markers"):
+        ran = project.pytest(option)
+        assert counts_of(ran) == "3 failed"
+        assert "unexpected keyword argument 'iteratoins'; did you mean iterations?" in ran.text
+        assert "IndexError: list index out of range" in ran.text
+        assert "pytest_ttnn_perf/" not in ran.text
+        assert "contextlib" not in ran.text

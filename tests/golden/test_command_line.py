@@ -58,7 +58,7 @@ def test_command(
 def test_mistakes_name_what_was_meant(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     (desk.path / "capture.csv").write_text(capture(op("Matmul", 50_000)))
     (desk.path / "baselines").mkdir()
-    assert "expected a run record, found an ops_perf_results CSV, which ttnn-perf check" in (
+    assert "expected a run record, found an ops_perf_results CSV: ttnn-perf show" in (
         run_command("gate", "capture.csv").errors
     )
     with pytest.raises(SystemExit):

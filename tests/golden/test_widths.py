@@ -1,4 +1,4 @@
-"""Whole outputs on terminals of two widths: all of it fits, and reads well."""
+"""Whole outputs on terminals of three widths: all of it fits, and reads well."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
-from pytest_ttnn_perf.report.tables import columns_of
+from pytest_ttnn_perf.core.observation import Outcome, Reason, Shift, Verdict
+from pytest_ttnn_perf.report.sentences import Rerun
+from pytest_ttnn_perf.report.tables import Style, columns_of, printed
+from pytest_ttnn_perf.report.terminal import summary_lines
 from tests.golden.test_checklist import CNN, LLM
 from tests.harness.captures import capture, op
+from tests.harness.ci_report import PCC, judged, told, verdict
 from tests.harness.golden import assert_golden
 from tests.harness.terminal import Terminal
 
@@ -80,3 +85,28 @@ def test_run(models: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     for code, word in (("31", "REGRESSED"), ("32", "IMPROVED"), ("33", "NO_BASELINE")):
         assert f"\x1b[{code}m{word}\x1b[0m\n" in text
     assert "\x1b" not in terminal.pytest("--ttnn-perf", FOLDER, "--color=no")
+
+
+def test_standard_messages() -> None:
+    """One of each outcome, the worst first, and a machine that is slower."""
+    verdicts = {
+        "regressed": verdict(Outcome.REGRESSED, confirmed=(12.1e6, 11.9e6)),
+        "limit": Verdict(
+            PCC, Outcome.REGRESSED, observed=0.962171, bound=0.99, reason=Reason.ABSOLUTE_LIMIT,
+            detail="logits, worst of 3 outputs",
+        ),
+        "noisy": verdict(Outcome.TOO_NOISY),
+        "other": verdict(Outcome.NOT_COMPARABLE),
+        "raised": verdict(Outcome.NO_DATA),
+        "new": verdict(Outcome.NO_BASELINE),
+        "faster": verdict(Outcome.IMPROVED),
+        "shifted": replace(verdict(Outcome.REGRESSED), outcome=Outcome.SHIFTED),
+    }  # fmt: skip
+    tests = [judged(f"models/test_llama.py::test_{name}", v) for name, v in verdicts.items()]
+    shift = Shift(0.26, 6, 6, ("governor performance → powersave",))
+    run = told(*tests, shift=shift)
+    rerun = Rerun(record=".ttnn_perf/runs/run.json", base="3ab6072")
+    options = replace(run.summary_options, rerun=rerun, record=rerun.record)
+    for width in WIDTHS:
+        lines = printed(summary_lines(tests, summary_options=options), Style(width, wrap=True))
+        assert_golden(f"widths/messages_{width}", fits("\n".join(lines), width))

@@ -93,7 +93,7 @@ def test_findings_are_grouped_by_rule_errors_open_and_first() -> None:
     error = text.index("<details open><summary>TTP001")
     assert error < text.index("<details><summary>TTP203 layout-conversions (warning): 2 tests")
     assert "- 12 % of the time goes into `tilize`\n  - in `a.py::b`, `a.py::a`\n" in text
-    assert "  - Tilize 1x32: 61.0 µs\n" in text
+    assert "  - Tilize 1x32: 61.00 µs\n" in text
     assert "Fix: Keep tensors in `TILE`.\n\nSee: `ttnn-perf rules TTP203`\n" in text
     assert "TTP103" not in text
 

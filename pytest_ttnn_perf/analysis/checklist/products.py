@@ -31,7 +31,7 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
     size_of,
 )
 from pytest_ttnn_perf.core.ops import Category
-from pytest_ttnn_perf.core.text import counted, microseconds, percent
+from pytest_ttnn_perf.core.text import counted, duration, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -153,14 +153,14 @@ def check_shortfall(
     """Compare the saving at a part of the roofline with a limit."""
     saved = {each.row: shortfall_ns(each, efficiency.value) for each in slow}
     took = sum(each.op.kernel_ns for each in slow)
-    left = microseconds(took - sum(saved.values()))
+    left = duration(took - sum(saved.values()))
     at = f"{percent(efficiency.value)} of {best_known(step)}"
     return check_savings(
         step,
         saved,
         share,
         sentence=sentence,
-        arithmetic=f"{microseconds(took)} − {left} at {at}",
+        arithmetic=f"{duration(took)} − {left} at {at}",
         name=name,
     )
 

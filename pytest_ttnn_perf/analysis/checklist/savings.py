@@ -21,7 +21,7 @@ from pytest_ttnn_perf.analysis.ops.regions import (
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, board_of
 from pytest_ttnn_perf.core.finding import Evidence, Input, Limit
 from pytest_ttnn_perf.core.ops import Category
-from pytest_ttnn_perf.core.text import counted, microseconds, percent
+from pytest_ttnn_perf.core.text import counted, duration, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -499,7 +499,7 @@ def check_removals(
     gaps_ns = launch_gaps_ns(step, (row for row, each in found.items() if not each.slow))
     slow = Counter(each.slow for each in found.values() if each.slow)
     kinds = " and ".join(counted(slow[kind], kind) for kind in slow)
-    took = microseconds(sum(saved.values())) + gaps_text(gaps_ns, len(found))
+    took = duration(sum(saved.values())) + gaps_text(gaps_ns, len(found))
     arithmetic = f"at most the time of {counted(len(found), noun)}: {took}"
     sentence += f", {kinds} among them" if kinds else ""
 
@@ -530,7 +530,7 @@ def gaps_text(gaps_ns: float, ops: int) -> str:
     if not gaps_ns:
         return ""
     before = "the gap before it" if ops == 1 else "the gaps before them"
-    return f" and {microseconds(gaps_ns)} of {before}"
+    return f" and {duration(gaps_ns)} of {before}"
 
 
 def advice_for(weights: Iterable[tuple[str, float]], *, most: int = 2) -> str:

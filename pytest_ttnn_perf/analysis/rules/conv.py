@@ -45,7 +45,7 @@ from pytest_ttnn_perf.core.finding import (
     rule,
 )
 from pytest_ttnn_perf.core.ops import Category, category_of
-from pytest_ttnn_perf.core.text import counted, microseconds, percent
+from pytest_ttnn_perf.core.text import counted, duration, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -129,7 +129,7 @@ def conv_sharding_changes(
     count = counted(sum(map(len, by_device.values())), "convolution")
     moved = _moves_between(step)
     took, part = sum(moved.values()), sum(moved.values()) / (step_ns(step) or 1.0)
-    told = f"the time of {counted(len(moved), 'move')} between them: {microseconds(took)}"
+    told = f"the time of {counted(len(moved), 'move')} between them: {duration(took)}"
     answer = changes.at_most(
         float(len(changed)),
         f"the sharding changes {counted(len(changed), 'time')} from one convolution to the next, "
@@ -318,7 +318,7 @@ def double_buffer_off(step: OpTable, *, share: Limit = SHARE) -> Answer:
         share,
         sentence=f"{len(saved)} of {count} would read while they compute, with a second buffer",
         arithmetic="the shorter of computing at full speed and the rest of the time: at most "
-        f"{microseconds(sum(saved.values()))}",
+        f"{duration(sum(saved.values()))}",
     )
 
 
@@ -386,7 +386,7 @@ def batchnorm_not_folded(
     answer = batch_norms.found(len(norms), sentence, worst_ops(norms, of=kernel_ns(ops)))
     placed = critical_ops(step)
     saved = {row: op.kernel_ns for row, op in placed if _BATCH_NORM.search(op.signature.op)}
-    took = microseconds(sum(saved.values()))
+    took = duration(sum(saved.values()))
     return answer.saving(saved, f"the time of {counted(len(saved), 'batch norm')}: {took}")
 
 
@@ -500,7 +500,7 @@ def sliced_convolutions(step: OpTable, *, share: Limit = SHARE) -> Answer:
         share,
         sentence=f"{share_of_step(step, took)} of a step cuts slices for "
         "convolutions out of DRAM, and writes them back",
-        arithmetic=f"at most the time of {counted(len(slices), 'op')}: {microseconds(took)}",
+        arithmetic=f"at most the time of {counted(len(slices), 'op')}: {duration(took)}",
     ).with_fix(advice_for((_slice_advice(op.signature), op.kernel_ns) for _, op in ops))
 
 

@@ -46,7 +46,7 @@ from pytest_ttnn_perf.analysis.ops.regions import find_layers
 from pytest_ttnn_perf.analysis.ops.roofline import board_of, is_dram_sharded, rooflines
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, rule
 from pytest_ttnn_perf.core.ops import Category, Signature
-from pytest_ttnn_perf.core.text import counted, microseconds, percent
+from pytest_ttnn_perf.core.text import counted, duration, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -119,10 +119,10 @@ def unused_cores(
         step,
         saved,
         share,
-        sentence=f"{microseconds(took)} of a step in {counted(len(few), 'op')} that {use} less "
+        sentence=f"{duration(took)} of a step in {counted(len(few), 'op')} that {use} less "
         f"than {percent(used.value)} of the cores {they} could{sharded}",
         arithmetic="scaled to the usable cores, but not below each op's minimum: "
-        f"{microseconds(took)} → {microseconds(took - sum(saved.values()))}",
+        f"{duration(took)} → {duration(took - sum(saved.values()))}",
         name=lambda placed: f"{op_name(placed.op)} {few[placed.row].cores_text}",
     ).with_fix(advice_for(((advice(each), each.saved_ns) for each in few.values()), most=3))
 
@@ -175,7 +175,7 @@ def core_skew(
         for row, (least, most) in times.items()
         if (most / least if least > 0 else inf if most > 0 else 1.0) > ratio.value
     }
-    ops, spare = counted(len(times), "op"), microseconds(sum(saved.values()))
+    ops, spare = counted(len(times), "op"), duration(sum(saved.values()))
     return check_savings(
         step,
         saved,
@@ -438,8 +438,8 @@ def slow_searches(
         step,
         saved,
         share,
-        sentence=f"{searching} {microseconds(took)}{end}",
-        arithmetic=f"{microseconds(took)} → {microseconds(took - sum(saved.values()))}: on all "
+        sentence=f"{searching} {duration(took)}{end}",
+        arithmetic=f"{duration(took)} → {duration(took - sum(saved.values()))}: on all "
         "cores, in tiles, without padding and once",
         name=lambda placed: f"{op_name(placed.op)} {slow[placed.row].why}",
     ).with_fix(advice_for(((each.advice, each.saved_ns) for each in slow.values()), most=3))
@@ -560,7 +560,7 @@ def loops_of_small_ops(
     ).saving(
         saved,
         f"up to 2 µs for each op but those of the first turn: "
-        f"{microseconds(sum(saved.values()))}{gaps_text(gaps, len(saved))}",
+        f"{duration(sum(saved.values()))}{gaps_text(gaps, len(saved))}",
         waiting_ns=gaps,
     )
 
@@ -612,7 +612,7 @@ def unexplained_time(
     if all(tensor.logical is None for tensor in tensors):
         return Answer.not_measured("the capture does not say how much of its tensors is padding")
     if whole < shortest.value * 1000:
-        return Answer.not_applicable(f"a step takes {microseconds(whole)} only")
+        return Answer.not_applicable(f"a step takes {duration(whole)} only")
     by_code: dict[str, list[OpPlace]] = defaultdict(list)
     for placed in ops:
         signature = placed.op.signature
@@ -727,7 +727,7 @@ def dense_experts(
         share,
         sentence=f"{counted(len(dense), 'matmul')} over all {experts} experts, of which "
         f"the router chooses {chosen} for {by if tokens == 1 else 'each token'}",
-        arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} for the "
+        arithmetic=f"{duration(took)} − {duration(took - sum(saved.values()))} for the "
         f"experts that are chosen by {by}",
     )
 
@@ -794,7 +794,7 @@ def slower_than_alike(
             op_name(op) + ("" if op.cores is None else f" on {counted(op.cores, 'core')}")
             for op in pairs[placed.row]
         )
-        return f"{slow} ({microseconds(pairs[placed.row][1].kernel_ns)} as {quick})"
+        return f"{slow} ({duration(pairs[placed.row][1].kernel_ns)} as {quick})"
 
     return check_savings(
         step,
@@ -803,7 +803,7 @@ def slower_than_alike(
         sentence=f"{counted(len(pairs), 'op')} {'takes' if len(pairs) == 1 else 'take'} over "
         f"{times.value:g} times as long as the same op elsewhere in the step, on as many elements "
         "or more",
-        arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} at the "
+        arithmetic=f"{duration(took)} − {duration(took - sum(saved.values()))} at the "
         "time of the quicker ops",
         name=named,
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
 from pytest_ttnn_perf.core.metric import Kind, Source
-from pytest_ttnn_perf.core.text import counted, microseconds, percent
+from pytest_ttnn_perf.core.text import counted, duration, percent
 from pytest_ttnn_perf.gate.rules_on_numbers import (
     is_on,
     settings_of,
@@ -177,8 +177,8 @@ def trace_not_used(
         sentence = f"{wait}, {waiting.places}: the host works there, and no trace is used"
     answer = share.found(waiting.share, sentence, waiting.evidence())
     saved = sum(max(0.0, gap.ns - _IN_A_REPLAY_NS) for gap in waiting.gaps)
-    words = f"gaps beyond {microseconds(_IN_A_REPLAY_NS)} each, as in a replay"
-    arithmetic = f"{words}: {microseconds(saved)}"
+    words = f"gaps beyond {duration(_IN_A_REPLAY_NS)} each, as in a replay"
+    arithmetic = f"{words}: {duration(saved)}"
     return answer.saving({}, arithmetic, waiting_ns=saved, at_most=True)
 
 

@@ -57,7 +57,7 @@ from pytest_ttnn_perf.core.finding import (
     Subject,
     rule,
 )
-from pytest_ttnn_perf.core.text import counted, microseconds, percent, size
+from pytest_ttnn_perf.core.text import counted, duration, percent, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -153,7 +153,7 @@ def _weights_of_step(
         sentence=f"{percent(part)} of the weight bytes that a step reads{again} are wider than "
         "bfloat8_b",
         arithmetic=f"{size(sum(map(_saved_reads, wide)))} less ÷ {board.dram_gb_s:g} GB/s, where "
-        f"reading binds: {microseconds(sum(saved.values()))}",
+        f"reading binds: {duration(sum(saved.values()))}",
     ).with_fix(_weights_advice([each for each in wide if each.row in saved], board))
     slow = [each for each in wide if _would_wait_for_weights(each)]
     small = sum(map(_saved_reads, slow)) < worth.value
@@ -313,8 +313,8 @@ def fidelity_above_need(step: OpTable, *, share: Limit = SHARE) -> Answer:
         share,
         sentence=f"{share_of_step(step, took)} of a step goes into {counted(len(saved), 'op')} "
         "bound by computing, with a higher fidelity than the weights need",
-        arithmetic=f"computing in {microseconds(computing - sum(saved.values()))} instead of "
-        f"{microseconds(computing)} at full speed",
+        arithmetic=f"computing in {duration(computing - sum(saved.values()))} instead of "
+        f"{duration(computing)} at full speed",
         name=lambda placed: (
             f"{op_name(placed.op)}: {placed.op.fidelity}, {_enough(placed.op)} is "
             f"enough for {placed.op.signature.inputs[1].dtype}"
@@ -376,7 +376,7 @@ def activations_not_bfloat8(step: OpTable, ops: OpTable, *, share: Limit = SHARE
         saved,
         share,
         sentence=f"as bfloat8_b, activations of ops that are bound by DRAM take {told} less",
-        arithmetic=f"{told} ÷ {board.dram_gb_s:g} GB/s: {microseconds(sum(saved.values()))}",
+        arithmetic=f"{told} ÷ {board.dram_gb_s:g} GB/s: {duration(sum(saved.values()))}",
     )
 
 

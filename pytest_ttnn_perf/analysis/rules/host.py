@@ -18,7 +18,7 @@ from pytest_ttnn_perf.analysis.ops.names import shape_text
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, size_of
 from pytest_ttnn_perf.analysis.readers.report_db import device_tensor
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
-from pytest_ttnn_perf.core.text import counted, microseconds, percent
+from pytest_ttnn_perf.core.text import counted, duration, percent
 from pytest_ttnn_perf.core.text import size as size_text
 from pytest_ttnn_perf.gate.rules_on_numbers import (
     is_on,
@@ -70,7 +70,7 @@ def host_bound(
     saved = sum(gap.ns for gap in short)
     words = f"gaps before {counted(len(short), 'op')} of less than {_SHORT_NS / 1000:g} µs"
     answer = share.found(gaps.share, waiting, told.evidence())
-    return answer.saving({}, f"{words}: {microseconds(saved)}", waiting_ns=saved)
+    return answer.saving({}, f"{words}: {duration(saved)}", waiting_ns=saved)
 
 
 _ONCE: Final = (

@@ -28,7 +28,7 @@ from pytest_ttnn_perf.analysis.ops.roofline import rooflines
 from pytest_ttnn_perf.analysis.readers.report_db import TILE
 from pytest_ttnn_perf.core.finding import Answer, Input, Limit, Severity, rule
 from pytest_ttnn_perf.core.ops import Category, OpTable, Signature, Tensor, category_of
-from pytest_ttnn_perf.core.text import counted, microseconds, percent
+from pytest_ttnn_perf.core.text import counted, duration, percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,7 +73,7 @@ def row_major_compute(step: OpTable, *, share: Limit = SHARE) -> Answer:
         {row: op.kernel_ns * _IN_TILES for row, op in on_rows},
         share,
         sentence=f"{share_of_step(step, took)} of a step goes into {ops} on row-major tensors",
-        arithmetic=f"{percent(_IN_TILES)} of the {microseconds(took)} of {ops}",
+        arithmetic=f"{percent(_IN_TILES)} of the {duration(took)} of {ops}",
     )
 
 
@@ -164,7 +164,7 @@ def tile_padding(step: OpTable, *, share: Limit = SHARE) -> Answer:
         share,
         sentence=f"{percent(part)} of the tiles of {counted(len(saved), 'op')} on single rows or "
         f"narrow columns are not needed",
-        arithmetic=f"that part of {microseconds(took)}: {microseconds(sum(saved.values()))}",
+        arithmetic=f"that part of {duration(took)}: {duration(sum(saved.values()))}",
         name=named,
     ).with_fix(
         advice_for(

@@ -59,7 +59,7 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
     size_of,
 )
 from pytest_ttnn_perf.core.finding import Answer, Input, Limit, Severity, rule
-from pytest_ttnn_perf.core.text import counted, microseconds, percent
+from pytest_ttnn_perf.core.text import counted, duration, percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -130,7 +130,7 @@ def unfused_activations(step: OpTable, *, share: Limit = SHARE) -> Answer:
     counts = {"activation": len(found) - biases, "bias addition": biases}
     kinds = " and ".join(counted(count, noun) for noun, count in counts.items() if count)
     arithmetic = (
-        f"{microseconds(took)} → {microseconds(took - sum(saved.values()))} in a neighbouring op"
+        f"{duration(took)} → {duration(took - sum(saved.values()))} in a neighbouring op"
         f"{gaps_text(gaps, len(saved))}"
     )
     time = share_of_step(step, took)
@@ -255,7 +255,7 @@ def matmul_not_dram_sharded(
         sentence=f"{counted(len(slow), 'matmul')} of up to 32 rows "
         f"{'reads' if len(slow) == 1 else 'read'} weights at {percent(rate)} of the DRAM "
         "bandwidth, without a DRAM-sharded program config",
-        arithmetic=f"{microseconds(took)} − {microseconds(least)}: 4.5 µs each, and the longer of "
+        arithmetic=f"{duration(took)} − {duration(least)}: 4.5 µs each, and the longer of "
         f"reading at {board.dram_gb_s:g} GB/s and computing at the banks",
         name=named,
     ).with_fix(_sharding_advice([*slow.values()], board))
@@ -305,7 +305,7 @@ def _sharding_advice(slow: Sequence[tuple[Product, ShardedForm]], board: Board) 
         worst, width, least_ns = max(quick, key=lambda one: one[0].op.kernel_ns - one[2])
         text += (
             f"; with the weights as they are, `in0_block_w={width}` takes {op_name(worst.op)} "
-            f"from {microseconds(worst.op.kernel_ns)} to {microseconds(least_ns)}"
+            f"from {duration(worst.op.kernel_ns)} to {duration(least_ns)}"
         )
     return as_sentence(text)
 
@@ -370,7 +370,7 @@ def dram_sharded_settings(step: OpTable, report: Report | None, *, share: Limit 
         share,
         sentence=f"{len(saved)} of {counted(len(sharded), 'DRAM-sharded matmul')} "
         f"{'loses' if len(saved) == 1 else 'lose'} time: {', '.join(reasons)}",
-        arithmetic=f"{microseconds(took)} → {microseconds(took - sum(saved.values()))}: 4.5 µs "
+        arithmetic=f"{duration(took)} → {duration(took - sum(saved.values()))}: 4.5 µs "
         f"each, and the longer of reading at {board.dram_gb_s:g} GB/s and computing on "
         "banks × readers",
         name=lambda placed: (
@@ -513,7 +513,7 @@ def low_matmul_efficiency(
         saved,
         share,
         sentence=f"{counted(len(slow), 'matmul')} at {percent(reached)} of {best_known(step)}",
-        arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} at what "
+        arithmetic=f"{duration(took)} − {duration(took - sum(saved.values()))} at what "
         "matmuls of this kind reach",
         name=named,
     ).with_fix(_advice_for(slow, saved, values))

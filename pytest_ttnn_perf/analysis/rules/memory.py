@@ -41,7 +41,7 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
 from pytest_ttnn_perf.analysis.readers.report_db import Operation, Report, Reshard
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, rule
 from pytest_ttnn_perf.core.ops import Category
-from pytest_ttnn_perf.core.text import counted, microseconds, percent
+from pytest_ttnn_perf.core.text import counted, duration, percent
 from pytest_ttnn_perf.core.text import size as size_text
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ def hot_data_in_dram(step: OpTable, *, share: Limit = SHARE) -> Answer:
         sentence=f"{through} of activations go through DRAM, in {counted(len(saved), 'op')}: "
         f"up to {share_of_step(step, total)} of a step",
         arithmetic=f"{through} ÷ {board.dram_gb_s:g} GB/s, less a tenth, but not below "
-        f"each op's minimum: {microseconds(total)}",
+        f"each op's minimum: {duration(total)}",
     )
 
 

@@ -25,7 +25,7 @@ from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, size_of
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
 from pytest_ttnn_perf.core.ops import Category
-from pytest_ttnn_perf.core.text import counted, microseconds, percent
+from pytest_ttnn_perf.core.text import counted, duration, percent
 from pytest_ttnn_perf.gate.rules_on_numbers import is_on, number
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ def collective_share(step: OpTable, *, share: Limit = SHARE) -> Answer:
         f"{counted(len(collectives), 'collective')}, excluding time spent waiting for other "
         "devices",
         arithmetic=f"bfloat8_b beyond 10 µs each, all-reduce for small pairs: "
-        f"{microseconds(took)} → {microseconds(took - sum(saved.values()))}",
+        f"{duration(took)} → {duration(took - sum(saved.values()))}",
     ).with_fix(
         advice_for((advice(each), saved[each.row]) for each in collectives if each.row in saved)
     )
@@ -384,14 +384,13 @@ def device_imbalance(step: OpTable, *, excess: Limit = SHARE) -> Answer:
     return (
         excess.at_most(
             above / whole,
-            f"{devices} {microseconds(times[last])}, {percent(above / mean)} longer than "
+            f"{devices} {duration(times[last])}, {percent(above / mean)} longer than "
             f"the mean of {counted(len(times), 'device')}",
             evidence,
         )
         .saving(
             {row: ns * scale for row, ns in held.items()},
-            f"device {last} − mean of {len(times)}: {microseconds(times[last])} − "
-            f"{microseconds(mean)}",
+            f"device {last} − mean of {len(times)}: {duration(times[last])} − {duration(mean)}",
         )
         .with_fix(_BALANCED if _is_uneven(late[0]) else "")
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, to_builtins
@@ -11,7 +12,7 @@ from pytest_ttnn_perf.analysis.checklist.plan import Chance
 from pytest_ttnn_perf.analysis.show.ops import outside_lines, step_line
 from pytest_ttnn_perf.core.finding import Family, Role, RuleOutcome
 from pytest_ttnn_perf.core.observation import TELLS
-from pytest_ttnn_perf.core.text import counted
+from pytest_ttnn_perf.core.text import counted, duration
 from pytest_ttnn_perf.report.findings import (
     by_saving,
     finding_document,
@@ -204,8 +205,8 @@ def _plan_lines(one: RegionPlan, plan: Plan) -> Iterator[Block]:
         yield "    no finding says that it would save anything"
     else:
         yield Table(_HEADINGS, [Row(cells) for cells in _table_cells(plan)], _RIGHT, _FITS)
-        best = f", at best {_time(plan.best_ns)}" if plan.best_ns < plan.left_ns else ""
-        yield f"left after all: {_time(plan.left_ns)}{best}"
+        best = f", at best {duration(plan.best_ns)}" if plan.best_ns < plan.left_ns else ""
+        yield f"left after all: {duration(plan.left_ns)}{best}"
         yield from _advice_lines(plan)
     yield from _notes(one, plan)
 
@@ -213,35 +214,26 @@ def _plan_lines(one: RegionPlan, plan: Plan) -> Iterator[Block]:
 def _now(plan: Plan) -> str:
     start = plan.start
     most = "" if start.replayed else "at most "
-    gaps = f", {most}{_time(start.gaps_ns)} of it gaps" if start.gaps_ns else ""
-    least = "not known" if start.ideal_ns is None else _time(start.ideal_ns)
-    return f"{_time(start.now_ns)} now{gaps}; roofline {least}"
+    gaps = f", {most}{duration(start.gaps_ns)} of it gaps" if start.gaps_ns else ""
+    least = "not known" if start.ideal_ns is None else duration(start.ideal_ns)
+    return f"{duration(start.now_ns)} now{gaps}; roofline {least}"
 
 
 def _table_cells(plan: Plan) -> Iterator[tuple[str, ...]]:
+    time = partial(duration, beside=plan.start.now_ns)
     for number, step in enumerate(plan.steps, start=1):
         finding = step.finding
-        saves = f"{'at most ' if finding.at_most else ''}{_time(step.saves_ns)}"
-        yield str(number), f"{finding.code} {finding.name}", saves, _time(step.left_ns)
+        saves = f"{'at most ' if finding.at_most else ''}{time(step.saves_ns)}"
+        yield str(number), f"{finding.code} {finding.name}", saves, time(step.left_ns)
     if len(plan.steps) > 1:
-        yield "all", "", _time(plan.start.now_ns - plan.left_ns), _time(plan.left_ns)
-
-
-def _time(nanoseconds: float) -> str:
-    """Return microseconds; of thousands without the tenth.
-
-    >>> _time(61_340), _time(1_234_567)
-    ('61.3 µs', '1,235 µs')
-    """
-    value = nanoseconds / 1000
-    return f"{value:,.0f} µs" if value >= 1000 else f"{value:.1f} µs"
+        yield "all", "", time(plan.start.now_ns - plan.left_ns), time(plan.left_ns)
 
 
 def _advice_lines(plan: Plan) -> Iterator[str]:
     for number, step in enumerate(plan.steps, start=1):
         finding, alone = step.finding, ""
         if step.alone_ns > step.saves_ns * _SAME:
-            alone = f" (alone it would save {_time(step.alone_ns)})"
+            alone = f" (alone it would save {duration(step.alone_ns)})"
         yield f"{number}. {finding.code}: {finding.fix or finding.reason}{alone}"
 
 
@@ -272,36 +264,26 @@ def _notes(one: RegionPlan, plan: Plan) -> Iterator[str]:
 
 
 def _reach_line(reach: Reach, plan: Plan) -> str:
-    target = f"target {_with_unit(reach.target_ns)}"
+    target = f"target {duration(reach.target_ns)}"
     if reach.metric:
         target += f" of {reach.metric}"
     match reach.chance:
         case Chance.REACHED:
             return f"{target}: reached already"
         case Chance.NEVER:
-            least = _with_unit(plan.start.ideal_ns or 0.0)
+            least = duration(plan.start.ideal_ns or 0.0)
             # Narrower weights, or more devices, may get there, and no plan is sure of either.
             ruled = "not reachable on these devices with weights of bfloat8_b"
             return f"{target}: {ruled}: the roofline is {least}"
         case Chance.BEYOND:
             at_best = " at best" if reach.best_ns < reach.left_ns else ""
-            leaves = f"{_with_unit(reach.best_ns)}{at_best}"
+            leaves = f"{duration(reach.best_ns)}{at_best}"
             return f"{target}: not reachable by this plan, which leaves {leaves}"
         case Chance.POSSIBLE:
             how = "possible: if all savings are as estimated"
         case Chance.AT_BEST:
             how = "at best: if steps save at most as much in full"
     return f"{target}: reachable after step {reach.after} ({how})"
-
-
-def _with_unit(nanoseconds: float) -> str:
-    """Return a time as targets are set.
-
-    >>> _with_unit(12_000_000), _with_unit(350_000)
-    ('12.00 ms', '350.0 µs')
-    """
-    in_ms = nanoseconds >= 1e6
-    return f"{nanoseconds / 1e6:,.2f} ms" if in_ms else f"{nanoseconds / 1e3:.1f} µs"
 
 
 def _missing_lines(planned: Iterable[RegionPlan]) -> Iterator[str]:

@@ -53,13 +53,12 @@ from pytest_ttnn_perf.analysis.rules.host import crossings
 from pytest_ttnn_perf.core.finding import Answer, Input
 from pytest_ttnn_perf.core.metric import Kind, Metric
 from pytest_ttnn_perf.core.ops import Category
-from pytest_ttnn_perf.core.text import counted, unit_for
+from pytest_ttnn_perf.core.text import counted, duration, unit_for
 from pytest_ttnn_perf.gate.rules_on_numbers import NO_IO_TIMES
 from pytest_ttnn_perf.report.tables import (
     Fit,
     Listing,
     format_fraction,
-    format_ns,
     format_value,
     table_of,
 )
@@ -626,7 +625,7 @@ def _value_text(value: float, unit: str, *, bare: bool = False) -> str:
     if unit == "B":
         return format_value(_SIZE, value)
     if unit == "ns":
-        return format_ns(value)
+        return duration(value)
     if _is_fraction(unit):
         return format_fraction(value) if bare else f"{format_fraction(value)} {unit}"
     digits = f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"

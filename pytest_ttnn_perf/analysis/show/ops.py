@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.names import OpRow, is_conversion, layer_rows, op_rows, op_views
 from pytest_ttnn_perf.analysis.ops.regions import Basis, regions_of, why_invalid
-from pytest_ttnn_perf.core.text import counted, inert, microseconds
+from pytest_ttnn_perf.core.text import counted, duration, inert
 from pytest_ttnn_perf.report.tables import (
     BOLD,
     CYAN,
@@ -19,7 +19,6 @@ from pytest_ttnn_perf.report.tables import (
     ColouredParts,
     Listing,
     cut_end,
-    format_ns,
     wrapped,
 )
 
@@ -194,9 +193,9 @@ def _view_lines(view: OpView, table: OpTable, width: int) -> Iterator[Block]:
 
 def _titles(view: OpView, devices: int) -> Iterator[str]:
     region, steps = view.region, len(view.region.steps)
-    gaps = "" if view.gaps_ns is None else f", gaps {format_ns(view.gaps_ns)}"
+    gaps = "" if view.gaps_ns is None else f", gaps {duration(view.gaps_ns)}"
     name = region.name or region.basis.value
-    yield f"{name}: {counted(len(view.rows), 'op')}, {format_ns(view.kernel_ns)}{gaps}"
+    yield f"{name}: {counted(len(view.rows), 'op')}, {duration(view.kernel_ns)}{gaps}"
     words = [f"{region.basis.value} {view.step} of {steps}, of median time"] if steps > 1 else []
     words += [f"device {view.device}, the slowest of {devices}"] if devices > 1 else []
     if words:
@@ -208,9 +207,9 @@ def _layers_title(view: OpView, layers: Layers) -> str:
     total = _total_ns(rows)
     noun = " layers" if layers.is_long else ""
     ops = f" of {layers.length} ops" if layers.length > 1 else ""
-    each = f"{format_ns(total / layers.times)} each"
+    each = f"{duration(total / layers.times)} each"
     place = f"#{rows[0].number} to #{rows[-1].number}"
-    return f"× {layers.times}{noun}{ops}: {format_ns(total)}, {each} ({place})"
+    return f"× {layers.times}{noun}{ops}: {duration(total)}, {each} ({place})"
 
 
 def _total_ns(rows: Sequence[OpRow]) -> float:
@@ -297,7 +296,7 @@ def _notes(table: OpTable, views: Sequence[OpView], rows: Sequence[OpRow]) -> It
     outside = regions_of(table).outside
     if outside.ops:
         yield (
-            f"in no region: {counted(outside.ops, 'op')}, {format_ns(outside.kernel_ns)}; "
+            f"in no region: {counted(outside.ops, 'op')}, {duration(outside.kernel_ns)}; "
             "--format csv has them"
         )
     if any(row.stale for view in views for row in view.rows):
@@ -344,20 +343,20 @@ def step_line(time: StepTime) -> str:
     devices = time.devices_ns
     on = ""
     if len(devices) > 1:
-        least = microseconds(min(devices.values()))
+        least = duration(min(devices.values()))
         on = f", on the slowest of {len(devices)} devices ({least} on the fastest)"
     steps = "" if time.basis is Basis.WHOLE else f", {counted(time.steps, time.basis.value)}"
     gaps = ""
     if time.gaps_ns is not None:
         # Outside a replay the profiler itself makes gaps longer.
         most = "" if time.basis is Basis.REPLAYS else "at most "
-        gaps = f" and {most}{microseconds(time.gaps_ns)} of gaps"
-    took = f"{microseconds(time.step_ns)} of kernels{gaps}"
+        gaps = f" and {most}{duration(time.gaps_ns)} of gaps"
+    took = f"{duration(time.step_ns)} of kernels{gaps}"
     return f"{name}: {took} in {counted(time.ops, 'op')}{steps}{on}"
 
 
 def outside_lines(outside: Outside | None) -> Iterator[str]:
     if outside is not None and outside.ops:
         ops = counted(outside.ops, "op")
-        took = microseconds(outside.kernel_ns)
+        took = duration(outside.kernel_ns)
         yield f"in no region: {took} in {ops} (loading, compilation, warm-up)"
