@@ -366,7 +366,9 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     add_baselines(parser)
     _add_runs(parser)
     # What files are is found out; of a capture, all regions are shown.
-    parser.set_defaults(csv=None, db=None, log=None, region=None, start=None, end=None)
+    parser.set_defaults(
+        csv=None, db=None, log=None, region=None, start=None, end=None, arch=None, board=None
+    )
 
 
 def run_report(options: argparse.Namespace) -> Result:

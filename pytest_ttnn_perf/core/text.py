@@ -37,7 +37,7 @@ def unit_for(value: float, unit: str) -> str:
 
 
 def duration(nanoseconds: float, *, beside: float | None = None) -> str:
-    """Return a time in the unit that suits it, or the other one."""
+    """Return a time in its best unit, or in that of another."""
     return scaled(nanoseconds, TIME_UNITS, beside=beside)
 
 

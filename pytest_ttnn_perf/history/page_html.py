@@ -78,13 +78,14 @@ def in_words(outcome: str) -> str:
 
 
 def main_metric(test: Part) -> int | None:
-    """Index of the metric that represents a test: the worst gated one, or its longest region."""
+    """Index of the worst gated metric, or of the longest region."""
     metrics = test["metrics"]
+    first = metrics[0]["name"].partition(".")[0] if metrics else ""
 
     def rank(place: int) -> tuple[bool, int, float]:
         metric = metrics[place]
-        family = metric["name"].partition(".")[0] == metrics[0]["name"].partition(".")[0]
-        size = 0.0 if metric["gated"] or not family else metric["value"] or 0.0
+        is_region = not metric["gated"] and metric["name"].partition(".")[0] == first
+        size = (metric["value"] or 0.0) if is_region else 0.0
         return not metric["gated"], _RANKS.get(metric["outcome"], len(_RANKS)), -size
 
     return min(range(len(metrics)), key=rank, default=None)

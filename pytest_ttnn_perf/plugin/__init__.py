@@ -174,7 +174,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:
-    """Show where a test called the fixture wrongly, and none of our frames."""
+    """Show the line of a test that failed, and none of ours."""
     if call.excinfo is None:
         return
     from pytest_ttnn_perf.core.errors import TtnnPerfError

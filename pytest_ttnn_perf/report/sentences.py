@@ -479,7 +479,7 @@ class Rerun(Struct, frozen=True):
         return f'{run} --ttnn-perf-update=all --ttnn-perf-reason "why"'
 
     def replace(self, *tests: str) -> str:
-        """Return the command that makes recorded results the only ones of their baselines."""
+        """Return the command that begins baselines anew with recorded results."""
         forget = ("ttnn-perf", "baseline", "forget", *self.baselines_option, "--", *tests)
         return f"{command_line(*forget)} && {self.accept(*tests)}"
 

@@ -302,7 +302,7 @@ def summary_lines(
 
 
 def _is_worse(judged: JudgedTest, failed: frozenset[str]) -> bool:
-    """Return whether a test failed, or only has too few runs to fail."""
+    """Return whether a test failed, or has too few runs to fail."""
     return judged.observation.test in failed or any(
         verdict.provisional
         and verdict.outcome is Outcome.REGRESSED
