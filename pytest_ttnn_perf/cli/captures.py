@@ -41,6 +41,7 @@ from pytest_ttnn_perf.analysis.show.groups import (
     ANALYSES,
     analysis_listing,
 )
+from pytest_ttnn_perf.analysis.show.kernels import cycle_plan, goals_of, questions
 from pytest_ttnn_perf.cli.common import (
     add_argument,
     add_captures,
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.analysis.ops.regions import StepTime
     from pytest_ttnn_perf.analysis.show.groups import Analysis
+    from pytest_ttnn_perf.analysis.show.kernels import Goals
     from pytest_ttnn_perf.cli.common import Capture
     from pytest_ttnn_perf.core.finding import Finding, Rule, Subject
     from pytest_ttnn_perf.core.observation import JudgedTest, Run
@@ -156,7 +158,7 @@ def run_check(options: argparse.Namespace) -> Result:
     capture = capture_of(options, options.files)
     found = checked(capture.read(options), settings, options.region)
     if select or ignore:  # the other steps were not looked at
-        found = replace(found, progress=None)
+        found = replace(found, progress=None, goals=())
     # Who names rules wants to see what they say.
     hide = not options.all and not options.select
     listing = capture.listed(checklist_listing(found, hide_quiet=hide))
@@ -174,7 +176,11 @@ def checked(subject: Subject, settings: Settings, region: str | None = None) -> 
     bottleneck, kind = held_back(subject, settings.rules)
     progress = progress_of(findings, has_baseline=None, kind=kind)
     doubt = trusted(subject).absent.get(Input.OPS)
-    return Checklist(findings, *_region_times(subject, region), bottleneck, progress, doubt)
+    goals: tuple[Goals, ...] = ()
+    if subject.kernels is not None and subject.ops is None:
+        goals = goals_of(subject.kernels, subject.facts, findings)
+    times = _region_times(subject, region)
+    return Checklist(findings, *times, bottleneck, progress, doubt, goals)
 
 
 def _findings_of(subject: Subject, settings: Settings) -> tuple[Finding, ...]:
@@ -285,8 +291,17 @@ def run_plan(options: argparse.Namespace) -> Result:
     settings = project_settings()
     chosen = _record_and_tests(options)
     note = ""
+    subject: Subject | None = None
     if chosen is None:
-        planned = list(_plan(capture_of(options, options.files), settings, options))
+        capture = capture_of(options, options.files)
+        subject = capture.read(options)
+        log = subject.kernels
+        if log is not None and subject.ops is None and log.auto_profiles:
+            if target_ns is not None:
+                raise UsageError("--target is a time, and an auto-profile has cycles alone")
+            if not _doubt(_findings_of(subject, settings)):
+                return Result(cycle_plan(log, subject.facts).text(options.format))
+        planned = list(_plan(capture, subject, settings, options))
     else:
         file, tests = chosen
         if file is None:
@@ -302,7 +317,10 @@ def run_plan(options: argparse.Namespace) -> Result:
             raise InputError(file, "expected a run record with tests, found none in it")
     if target_ns is not None:
         planned = _aimed(planned, target_ns)
-    text = plan_listing(planned).text(options.format)
+    listing = plan_listing(planned)
+    if subject is not None and subject.kernels is not None and any(one.plan for one in planned):
+        listing = replace(listing, lines=(*listing.lines, *questions(subject.facts)))
+    text = listing.text(options.format)
     inconclusive = all(one.plan is None for one in planned)
     out_of_reach = {Chance.BEYOND, Chance.NEVER}
     failed = target_ns is not None and any(
@@ -358,10 +376,9 @@ def _record_and_tests(options: argparse.Namespace) -> tuple[Path | None, list[st
 
 
 def _plan(
-    capture: Capture, settings: Settings, options: argparse.Namespace
+    capture: Capture, subject: Subject, settings: Settings, options: argparse.Namespace
 ) -> Iterator[RegionPlan]:
     """Plan each region of a capture, in the order of ``check``."""
-    subject = capture.read(options)
     findings = _findings_of(subject, settings)
     doubt = _doubt(findings)
     if doubt:

@@ -115,8 +115,19 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
     add("--csv FILE", "an ops_perf_results CSV", type=Path)
     add("--db FILE", "a report database, db.sqlite, or its folder", type=Path)
     add("--log FILE", "output of tt-lang, or of its simulator", type=Path)
+    add("--fact NAME=VALUE", "what no file says, such as target=n150 or "
+        "production_shape=8192x8192", action="append", type=fact, default=[])  # fmt: skip
     add_window(parser)
     add_chip(parser)
+
+
+def fact(text: str) -> tuple[str, str]:
+    """Read a fact that is stated as NAME=VALUE."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip() or not value.strip():
+        message = f"expected a fact such as target=n150, found {text!r}"
+        raise argparse.ArgumentTypeError(message)
+    return name.strip(), value.strip()
 
 
 def number_within(least: int, most: int) -> Callable[[str], int]:
@@ -243,6 +254,7 @@ class Capture(NamedTuple):
             ops=ops,
             report=report_of(files[Input.REPORT]) if Input.REPORT in files else None,
             kernels=kernels_in(files[Input.KERNELS]) if Input.KERNELS in files else None,
+            facts=dict(options.fact),
         )
 
     def listed(self, listing: Listing) -> Listing:

@@ -25,15 +25,6 @@ from pytest_ttnn_perf.analysis.ops.regions import (
 )
 from pytest_ttnn_perf.analysis.readers.attach import ARTIFACTS, read_artifact
 from pytest_ttnn_perf.analysis.readers.benchmark_json import joined_run, read_benchmark_run
-from pytest_ttnn_perf.analysis.readers.compare import (
-    LineChange,
-    Platform,
-    compare_captures,
-    hardware_changes,
-    line_changes,
-    platform_of_log,
-    program_changes,
-)
 from pytest_ttnn_perf.analysis.readers.detect import (
     OP_TABLES,
     ArtifactKind,
@@ -48,13 +39,25 @@ from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
 from pytest_ttnn_perf.analysis.readers.targets import is_target_file, read_target_file
 from pytest_ttnn_perf.analysis.readers.tt_smi import read_tt_smi
 from pytest_ttnn_perf.analysis.readers.ttlang import (
+    PerfSummary,
+    SimCounters,
     TtlangLog,
     read_perf_summary_json,
     read_ttlang_log,
 )
 from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_trace
-from pytest_ttnn_perf.analysis.rules.kernels import hot_lines
-from pytest_ttnn_perf.analysis.show.attribution import op_comparison_listing
+from pytest_ttnn_perf.analysis.show.attribution import compare_captures, op_comparison_listing
+from pytest_ttnn_perf.analysis.show.kernels import (
+    LineChange,
+    Platform,
+    comparison_lines,
+    hardware_changes,
+    kernel_pairs,
+    line_changes,
+    log_lines,
+    platform_of_log,
+    program_changes,
+)
 from pytest_ttnn_perf.analysis.show.ops import SORTED_BY, op_listing, outside_lines, step_line
 from pytest_ttnn_perf.cli.common import (
     add_argument,
@@ -117,6 +120,7 @@ def add_show(parser: argparse.ArgumentParser) -> None:
     add("--ops", "list each op in order: time, cores, share of the peaks, and what binds it")
     add("--sort BY", "with --ops: the longest time, the longest gap before it, or the most time "
         "above the roofline first", choices=SORTED_BY)  # fmt: skip
+    add("--all", "of a tt-lang profile: all lines and threads")
     add_window(parser)
     add_chip(parser)
     add_format(parser)
@@ -160,8 +164,9 @@ def run_show(options: argparse.Namespace) -> Result:
         return Result(_run_listing(read(file)).text(options.format))
     record = _READERS[kind](file)
     listing = _record_listing(record, file.name, kind.value)
-    if isinstance(record, TtlangLog):
-        listing = replace(listing, lines=(*listing.lines, *_hot_lines(record)))
+    if (log := _log_of(record)) is not None:
+        page: list[Block] = [*log_lines(log, whole=options.all)]
+        listing = replace(listing, lines=(f"{file.name}: {kind.value}", "", *page))
     return Result(listing.text(options.format))
 
 
@@ -358,7 +363,6 @@ def _run_heading(run: Run) -> Iterator[str]:
 #: What a terminal shows of a long list; JSON and CSV have all of it.
 _MOST_ROWS: Final = 40
 _WIDEST: Final = 48
-_MOST_HOT: Final = 10
 
 
 def _record_listing(record: object, name: str, kind: str) -> Listing:
@@ -442,15 +446,12 @@ def _text(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _hot_lines(log: TtlangLog) -> Iterator[Block]:
-    hottest = hot_lines(log)[:_MOST_HOT]
-    if hottest:
-        cells = [
-            (f"{hot.cycles:,}", f"{hot.share * 100:.1f} %", hot.thread, str(hot.line), hot.source)
-            for hot in hottest
-        ]
-        headings = ("cycles", "of its thread", "thread", "line", "source")
-        yield from ("", "hot lines:", table_of(headings, cells, right=frozenset({0, 1, 3})))
+def _log_of(record: object) -> TtlangLog | None:
+    if isinstance(record, PerfSummary):
+        return TtlangLog(perf_summaries=(record,))
+    if isinstance(record, SimCounters):
+        return TtlangLog(sim=record)
+    return record if isinstance(record, TtlangLog) else None
 
 
 def add_compare(parser: argparse.ArgumentParser) -> None:
@@ -635,7 +636,10 @@ def _captures_listing(first: Artifact, second: Artifact, kind: str) -> Listing:
         for observed in artifact.metrics
         if not observed.samples and observed.note
     ]
-    lines += [*_CAPTURE_METRICS.table(pairs), *dict.fromkeys(notes)]
+    logs = [side.kernels for side in (first, second) if side.kernels is not None]
+    beside = len(logs) > 1 and all(log.perf_summaries for log in logs)
+    lines += comparison_lines(*logs) if beside else _CAPTURE_METRICS.table(pairs)
+    lines += dict.fromkeys(notes)
     if not lines:
         lines.append("nothing that is compared differs")
     document: dict[str, object] = {
@@ -644,13 +648,18 @@ def _captures_listing(first: Artifact, second: Artifact, kind: str) -> Listing:
         "metrics": _CAPTURE_METRICS.objects(pairs),
     }
     headings, rows = _CAPTURE_METRICS.names, _CAPTURE_METRICS.rows(pairs)
-    if first.kernels is not None and second.kernels is not None:
-        programs = program_changes(first.kernels, second.kernels)
-        changed = line_changes(first.kernels, second.kernels)
+    if len(logs) > 1:
+        programs = program_changes(*logs)
+        changed = line_changes(*logs)
         lines += ["", *programs] if programs else []
         if changed:
             lines += ["", *_LINES.table(changed[:_MOST_CHANGES]), *_left_out(changed)]
         document |= {"programs": list(programs), "lines": _LINES.objects(changed)}
+        document["kernels"] = [
+            {"name": pair.name, "before": _plain(pair.before and pair.before.program),
+             "after": _plain(pair.after and pair.after.program), "obstacle": pair.obstacle}
+            for pair in kernel_pairs(*logs)
+        ]  # fmt: skip
     return Listing(tuple(lines), document, headings, rows)
 
 

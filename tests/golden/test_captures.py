@@ -71,32 +71,6 @@ def test_windows_and_formats_that_do_not_fit_are_refused(captured: Project) -> N
     assert said == refusals
 
 
-#: As tt-lang prints it, among other output.
-TTLANG = """\
-some output of the test
-=== PERF SUMMARY ===
-arch: wormhole_b0, freq: 1000 MHz, max_compute_cores: 64
-programs: 1 (listed in dispatch order, includes ttnn ops)
-
---- Program 7 (__kernel) ---
-grid: 2x2 (4 cores)
-duration: 54,311 cycles (54.3 us)
-  DRAM read:        512.0 KB  (256 transfers)
-  DRAM write:       512.0 KB  (256 transfers)
-  effective BW:   19.3 GB/s (total payload / duration)
-  transfer size:  2.0 KB (uniform)
-  barriers:       16 read (1 per 16 reads), 16 write (1 per 16 writes)
-
-"""
-
-
-def test_other_captures_are_shown_field_by_field(project: Project) -> None:
-    (project.path / "kernel.log").write_text(TTLANG)
-    ran = project.cli("show", "kernel.log")
-    assert (ran.code, ran.errors) == (0, "")
-    assert_golden("show_ttlang_table", ran.text)
-
-
 def test_compare_takes_folders_of_captures(captured: Project) -> None:
     for side, time in (("before", 2000.0), ("after", 3000.0)):
         folder = captured.path / side / "reports" / "2026_11_01_02_00_00"
@@ -113,12 +87,33 @@ def test_compare_takes_folders_of_captures(captured: Project) -> None:
     assert wrong.errors.startswith("ttnn-perf: empty: expected a folder with db.sqlite")
 
 
-def test_compare_of_two_logs_of_tt_lang(project: Project) -> None:
-    plain = corpus("ttlang/v1_1_1_perf_summary.txt").read_text()
-    (project.path / "before.txt").write_text(plain)
-    faster = plain.replace("54,311 cycles (54.3 us)", "27,311 cycles (27.3 us)")
-    faster = faster.replace("grid: 2x2 (4 cores)", "grid: 4x2 (8 cores)")
-    (project.path / "after.txt").write_text(faster)
-    ran = project.cli("compare", "before.txt", "after.txt")
+SUMMARY = "v1_1_1_perf_summary.txt"
+PROFILE = ("v1_1_1_auto_profile.ansi.txt", "v1_1_1_cb_flow_graph.txt", "pipe_graph_inferred.txt")
+TRACE = "mm4_small.jsonl.gz"
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [("show", "summary"), ("show", "profile"), ("show", "trace"), ("show", "instrumented"),
+     ("check", "summary"), ("check", "profile"), ("plan", "summary"), ("plan", "profile"),
+     ("compare", "summary docs")],
+    ids=lambda words: words.replace(" ", "_"),
+)  # fmt: skip
+def test_kernels_at_80_columns(
+    project: Project, monkeypatch: pytest.MonkeyPatch, command: str, name: str
+) -> None:
+    texts = {
+        "summary": corpus(f"ttlang/{SUMMARY}").read_text(),
+        "profile": "".join(corpus(f"ttlang/{each}").read_text() for each in PROFILE),
+        "docs": corpus("ttlang/perf_summary_docs_cores.txt").read_text(),
+    }
+    texts["instrumented"] = texts["profile"] + texts["summary"]
+    for one, text in texts.items():
+        (project.path / one).write_text(text)
+    (project.path / "trace").write_bytes(corpus(f"ttlang/sim/{TRACE}").read_bytes())
+    monkeypatch.setenv("COLUMNS", "80")
+    ran = project.cli(command, *name.split())
     assert (ran.code, ran.errors) == (0, "")
-    assert_golden("compare_ttlang_logs", ran.text)
+    if command in {"show", "compare"}:
+        assert max(map(len, ran.text.splitlines())) <= 80
+    assert_golden(f"kernels_{command}_{name.replace(' ', '_')}", ran.text)

@@ -166,11 +166,16 @@ def is_of_host(code: str) -> bool:
     return Family.HOST.has(code) or Family.QUEUES.has(code)
 
 
-def order_of_step(finding: Finding, *, waits: bool) -> tuple[bool, bool, bool, float, str]:
+#: The goals of kernels in their order: cores, traffic, blocks; what overlaps comes last.
+_GOAL_OF: Final = {"TTP801": -4, "TTP807": -4, "TTP809": -3, "TTP811": -3, "TTP810": -2}
+
+
+def order_of_step(finding: Finding, *, waits: bool) -> tuple[bool, bool, int, bool, float, str]:
     """Sort key: a host that ``waits``, then the sure, then the large."""
     is_host = waits and is_of_host(finding.code)
     bound, info = finding.at_most, finding.severity is Severity.INFO
-    return not is_host, bound, info, -finding.added_ns, finding.code
+    goal = _GOAL_OF.get(finding.code, 0)
+    return not is_host, bound, goal, info, -finding.added_ns, finding.code
 
 
 class Chance(Enum):

@@ -55,21 +55,22 @@ _MODULES: Final = {
     "analysis.rules.host": "401 403 405 406 407 504 505",
     "analysis.rules.conv": "601 602 603 605 607 608",
     "analysis.rules.mesh": "701 702 703 704",
-    "analysis.rules.kernels": "801 803 804 805 806 807 808 809",
+    "analysis.rules.kernels": "801 803 804 805 806 807 808 809 810 811",
     "gate.rules_on_numbers": "003 006 013 017 404 501 502 503 901 902 903 905 906 907 909",
 }
 #: What they need, as their decorators say: a module is imported for a test that has such an input.
 _NEEDS: Final = {
     (): "004 006",
     (Input.OPS,): (
-        "002 007 008 009 010 011 012 102 103 104 201 202 203 303 305 306 307 308 309 310 311 314 "
+        "002 007 008 009 010 011 012 102 103 104 201 202 203 305 306 307 308 309 310 311 314 "
         "315 316 320 321 401 403 601 603 605 607 608 703 704"
     ),
+    (Input.OPS, Input.KERNELS): "303",
     (Input.OPS, Input.REPORT): "302 602",
     (Input.OPS, Input.TEST): "402",
     (Input.REPORT, Input.OPS): "101",
     (Input.REPORT,): "016 304 504 505",
-    (Input.KERNELS,): "005 801 803 804 805 806 807 808 809",
+    (Input.KERNELS,): "005 801 803 804 805 806 807 808 809 810 811",
     (Input.TEST, Input.KERNELS): "001",
     (Input.TEST,): "003 017 404 502 503 901 902 903 905 906 907 909",
     (Input.DEVICE,): "105 405 406 407 501 701 702",

@@ -45,6 +45,7 @@ from pytest_ttnn_perf.analysis.readers.graph import read_graph_json, read_held
 from pytest_ttnn_perf.analysis.readers.report_db import group_calls, read_report_db
 from pytest_ttnn_perf.analysis.readers.tt_smi import board_facts, board_of, read_tt_smi
 from pytest_ttnn_perf.analysis.readers.ttlang import (
+    TtlangLog,
     is_ttlang_log,
     parse_ttlang,
     read_perf_summary_json,
@@ -145,12 +146,14 @@ def _read_kind(file: Path, kind: ArtifactKind) -> Artifact:
             summary = read_perf_summary_json(file)
             clock = {} if summary.clock_mhz is None else {"clock_mhz": summary.clock_mhz}
             metrics = tuple(summary_metrics(summary, file=file.name))
-            return Artifact(metrics, arch=summary.arch, environment=clock)
+            kernels = TtlangLog(perf_summaries=(summary,))
+            return Artifact(metrics, arch=summary.arch, environment=clock, kernels=kernels)
         case ArtifactKind.TTLANG_LOG:
             kernels = read_ttlang_log(file)
             return Artifact(tuple(kernel_metrics(kernels, file=file.name)), kernels=kernels)
         case ArtifactKind.SIM_TRACE:
-            return Artifact(tuple(sim_metrics(read_sim_trace(file))))
+            counters = read_sim_trace(file)
+            return Artifact(tuple(sim_metrics(counters)), kernels=TtlangLog(sim=counters))
         case ArtifactKind.TT_SMI:
             snapshot = read_tt_smi(file)
             return Artifact(board=board_of(snapshot), environment=board_facts(snapshot))

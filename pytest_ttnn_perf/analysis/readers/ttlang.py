@@ -201,11 +201,12 @@ class GraphOp(NamedTuple):
 
 
 class CircularBuffer(NamedTuple):
-    """Producers and consumers of a circular buffer, by kernel and line."""
+    """Producers and consumers of a circular buffer, and who copies DRAM."""
 
     number: int
     producers: tuple[GraphOp, ...]
     consumers: tuple[GraphOp, ...]
+    copies: tuple[GraphOp, ...] = ()
 
 
 #: The circular buffers of a kernel, by number.
@@ -217,6 +218,23 @@ class Pipe(NamedTuple):
 
     source: tuple[int, int]
     receiver_buffer: int
+    first: tuple[int, int] | None = None
+    last: tuple[int, int] | None = None
+
+
+class KernelCode(NamedTuple):
+    """Tiles of the blocks of each buffer, from a kernel's C++."""
+
+    kernel: str
+    blocks: Mapping[int, int]
+    tile_bytes: int | None
+
+
+class L1Overflow(NamedTuple):
+    """The L1 that buffers of a core ask for, and its budget."""
+
+    asked_bytes: int
+    budget_bytes: int
 
 
 class TtlangLog(Struct, frozen=True):
@@ -232,6 +250,13 @@ class TtlangLog(Struct, frozen=True):
     pipe_graphs: tuple[tuple[Pipe, ...], ...] = ()
     problems: tuple[Problem, ...] = ()
     sim: SimCounters | None = None
+    codes: tuple[KernelCode, ...] = ()
+    l1_overflow: L1Overflow | None = None
+
+    @property
+    def is_instrumented(self) -> bool:
+        """True if an auto-profile slowed what the summary timed."""
+        return bool(self.perf_summaries and self.auto_profiles)
 
 
 class SimTensor(NamedTuple):
@@ -239,6 +264,67 @@ class SimTensor(NamedTuple):
 
     name: str
     counters: Mapping[str, int]
+
+
+class SimBuffer(NamedTuple):
+    """A dataflow buffer of one node, and how full it was.
+
+    ``tiles`` are of a block, ``blocks`` were put into it. Name, shape, count and bytes are what was
+    declared, and unknown where the trace does not list that.
+    """
+
+    tiles: int
+    blocks: int = 0
+    fullest: int = 0
+    name: str | None = None
+    shape: tuple[int, ...] = ()
+    block_count: int | None = None
+    bytes: int | None = None
+
+
+class SimUse(NamedTuple):
+    """A tensor of a simulated operation; ``distinct`` of its tiles were read.
+
+    Tensors of one ``identity`` are the same, whatever operations call them.
+    """
+
+    name: str
+    identity: int
+    shape: tuple[int, ...]
+    dtype: str
+    tiles: int
+    distinct: int
+    read: int = 0
+    written: int = 0
+
+
+class SimOperation(Struct, frozen=True):
+    """A simulated call of an operation.
+
+    ``node_tiles`` are the tiles that each node took out of its buffers, ``blocks`` the most that
+    went into one of them. ``in_flight`` are the most copies at once of threads that read several
+    tensors; None if there are none. ``declared`` and ``tensors`` are empty where unknown. ``full``:
+    the grid is all that the simulator has.
+    """
+
+    name: str | None
+    node_tiles: tuple[int, ...]
+    copies: int
+    copied_tiles: int
+    in_flight: int | None
+    buffers: tuple[SimBuffer, ...]
+    declared: tuple[SimBuffer, ...] = ()
+    tensors: tuple[SimUse, ...] = ()
+    grid: tuple[int, ...] = ()
+    full: bool = False
+
+    @property
+    def blocks(self) -> int:
+        return max((buffer.blocks for buffer in self.buffers), default=0)
+
+    @property
+    def nodes_working(self) -> int:
+        return sum(tiles > 0 for tiles in self.node_tiles)
 
 
 class SimCounters(Struct, frozen=True):
@@ -249,6 +335,7 @@ class SimCounters(Struct, frozen=True):
 
     counters: Mapping[str, int]
     tensors: tuple[SimTensor, ...] = ()
+    operations: tuple[SimOperation, ...] = ()
 
 
 # The lines of a tt-lang log, without colours, and a reader that collects problems.
@@ -804,6 +891,7 @@ def _flow_graph(root: Value) -> FlowGraph:
             value.field("cb_index").integer(),
             ops(value.field("producers")),
             ops(value.field("consumers")),
+            ops(value.field("dma_ops")),
         )
         for value in root.field("circular_buffers").array()
     )
@@ -815,9 +903,41 @@ def _pipe_graph(root: Value) -> tuple[Pipe, ...]:
         Pipe(
             (pipe.field("srcX").integer(), pipe.field("srcY").integer()),
             pipe.field("receiverCBIndex").integer(at_least=-1),
+            (pipe.field("dstStartX").integer(), pipe.field("dstStartY").integer()),
+            (pipe.field("dstEndX").integer(), pipe.field("dstEndY").integer()),
         )
         for pipe in root.field("pipes").array()
     )
+
+
+_CODE: Final = re.compile(r"=== (\S{1,200}) kernel written to \S.* ===")
+_CONSTANT: Final = re.compile(r"\b(v[0-9]{1,6}) = ([0-9]{1,9});")
+_BLOCK: Final = re.compile(
+    r"\bcb_(?:reserve_back|wait_front)\(get_compile_time_arg_val\(([0-9]{1,3})\), (v?[0-9]{1,9})\)"
+)
+_ACCESSOR: Final = re.compile(r"\bTensorAccessor\(.{1,100}, (v?[0-9]{1,9})\);")
+_OVERFLOW: Final = re.compile(
+    r"\b(?:circular buffer|DFB) allocation \(([0-9]{1,12}) bytes\) exceeds L1 budget "
+    r"\(([0-9]{1,12}) bytes\)"
+)
+
+
+def _read_code(lines: Lines) -> KernelCode:
+    """Read the C++ of a kernel, up to the rule below it."""
+    heading = _CODE.fullmatch(lines.peek() or "")
+    known: dict[str, int] = {}
+    blocks: dict[int, int] = {}
+    tile_bytes = None
+    lines.take()
+    while (line := lines.peek()) is not None and line not in HEADINGS and not is_rule(line):
+        known |= {name: int(value) for name, value in _CONSTANT.findall(line)}
+        for buffer, tiles in _BLOCK.findall(line):
+            number = int(tiles) if tiles.isdigit() else known.get(tiles, 0)
+            blocks[int(buffer)] = max(blocks.get(int(buffer), 0), number)
+        if (found := _ACCESSOR.search(line)) is not None:
+            tile_bytes = int(found[1]) if found[1].isdigit() else known.get(found[1])
+        lines.take()
+    return KernelCode(heading[1] if heading else "", blocks, tile_bytes)
 
 
 _MOST_SHOWN: Final = 300
@@ -848,7 +968,10 @@ _SECTIONS: Final[Mapping[str, tuple[str, Callable[[Lines], object]]]] = {
 
 def is_ttlang_log(head: str) -> bool:
     return any(
-        line in HEADINGS or _is_program(line) or _admission(line) is not None
+        line in HEADINGS
+        or _is_program(line)
+        or _admission(line) is not None
+        or _OVERFLOW.search(line)
         for line in plain_lines(head)
     )
 
@@ -883,6 +1006,9 @@ def parse_ttlang(text: str, file: Path) -> TtlangLog:
     lines = Lines(numbered, last_is_whole=last_is_whole)
     found: dict[str, Any] = defaultdict(list)
     while (heading := lines.peek()) is not None:
+        if _CODE.fullmatch(heading):
+            found["codes"].append(_read_code(lines))
+            continue
         section = _SECTIONS.get(PERF_SUMMARY if _is_program(heading) else heading)
         if section is None:
             lines.take()
@@ -890,6 +1016,8 @@ def parse_ttlang(text: str, file: Path) -> TtlangLog:
             found[section[0]].append(record)
     problems = sorted([*admitted, *lines.problems], key=lambda problem: problem.line)
     sections: dict[str, Any] = {name: tuple(records) for name, records in found.items()}
+    if (overflow := _OVERFLOW.search(text)) is not None:
+        sections["l1_overflow"] = L1Overflow(int(overflow[1]), int(overflow[2]))
     return TtlangLog(problems=tuple(problems), **sections)
 
 

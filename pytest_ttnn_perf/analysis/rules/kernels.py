@@ -1,7 +1,10 @@
-"""Kernels of tt-lang: cores, transfers, bounds, waiting threads."""
+"""Kernels of tt-lang: cores, transfers, blocks, bounds, waiting threads."""
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
+from math import isqrt, prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -11,22 +14,30 @@ from pytest_ttnn_perf.analysis.checklist.savings import LAUNCH_NS
 from pytest_ttnn_perf.analysis.ops.roofline import board_of_arch
 from pytest_ttnn_perf.analysis.readers.ttlang import ProblemKind
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, rule
-from pytest_ttnn_perf.core.text import counted, percent
+from pytest_ttnn_perf.core.hardware import BLACKHOLE, WORMHOLE, system_of
+from pytest_ttnn_perf.core.text import counted, duration, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.readers.ttlang import (
         ProgramPerf,
         Roofline,
+        SimOperation,
         Transfers,
         TtlangLog,
     )
+    from pytest_ttnn_perf.core.hardware import Scalar
 
 
-_NO_SUMMARY: Final = "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"
+_NO_SUMMARY: Final = (
+    "the output has no PERF SUMMARY, as ttnn-perf run --profiler ttlang -- python K prints"
+)
 _SIMULATED: Final = "a simulator counts what is moved, and has no times"
-_NO_ROOFLINE: Final = "the output has no ROOFLINE ANALYSIS: set TTLANG_AUTO_PROFILE=1"
+_NO_ROOFLINE: Final = (
+    "the output has no auto-profile, as ttnn-perf run --profiler lines -- python K prints"
+)
+_OLDER: Final = "the auto-profile is an older report: it names no bound"
 #: Problems after which no number is what it seems to be.
 _UNTRUSTED: Final = {
     ProblemKind.DROPPED: "the profiler dropped data: no number of this output can be trusted",
@@ -62,6 +73,22 @@ class Kernel(NamedTuple):
         return self.program.dram_read.bytes + self.program.dram_write.bytes
 
     @property
+    def gb_s(self) -> float:
+        """The bandwidth to DRAM, L1 and pipes: as printed, or worked out."""
+        program = self.program
+        if program.bandwidth_gb_s is not None:
+            return program.bandwidth_gb_s
+        inside = (program.l1_read, program.l1_write, program.multicast)
+        moved = self.dram_bytes + sum(each.bytes for each in inside if each is not None)
+        return moved / self.time_ns if self.time_ns else 0.0
+
+    @property
+    def tile_bytes(self) -> int:
+        """The size of its transfers that are most, as tiles are."""
+        sizes = self.program.transfer_sizes
+        return max(sizes, key=lambda one: one.transfers or 0).bytes if sizes else 2048
+
+    @property
     def waits(self) -> bool:
         """True if its cores move next to nothing: more would wait, too."""
         return self.dram_bytes < _MOVES_GB_S * self.time_ns * self.program.cores
@@ -80,9 +107,11 @@ class Kernel(NamedTuple):
 
 def kernels_of(log: TtlangLog) -> list[Kernel] | str:
     """Return the programs, or why there are none to judge."""
-    problem = _distrust(log)
-    if problem is not None:
-        return problem
+    return _distrust(log) or all_kernels(log) or _NO_SUMMARY
+
+
+def all_kernels(log: TtlangLog) -> list[Kernel]:
+    """Return the programs of a log, trusted or not."""
     kernels = {
         program.program_id: Kernel(
             program, summary.max_compute_cores or None, summary.arch, summary.clock_mhz
@@ -90,9 +119,7 @@ def kernels_of(log: TtlangLog) -> list[Kernel] | str:
         for summary in log.perf_summaries
         for program in summary.programs
     }
-    # The two profile the same kernels, each in its own way: tt-lang must not be asked for both.
-    alone = ", and unset TTLANG_AUTO_PROFILE" if log.auto_profiles else ""
-    return list(kernels.values()) or _NO_SUMMARY + alone
+    return list(kernels.values())
 
 
 def roofline_of(log: TtlangLog) -> Roofline | str:
@@ -102,11 +129,8 @@ def roofline_of(log: TtlangLog) -> Roofline | str:
         return problem
     lines = [profile.roofline for profile in log.auto_profiles if profile.roofline is not None]
     bounded = [line for line in lines if line.bound is not None]
-    if not bounded and log.auto_profiles:
-        return "the auto-profile has no ROOFLINE ANALYSIS that names a bound"
-    alone = ", and unset TTLANG_PERF_DUMP" if log.perf_summaries else ""
     if not bounded:
-        return _NO_ROOFLINE + alone
+        return _OLDER if log.auto_profiles else _NO_ROOFLINE
     return max(bounded, key=lambda line: max(line.memory_cycles or 0, line.compute_cycles or 0))
 
 
@@ -126,39 +150,6 @@ def waiting_part(line: Roofline) -> float | None:
 
 def _count(moved: Transfers | None) -> int:
     return (moved.transfers or 0) if moved is not None else 0
-
-
-class HotLine(NamedTuple):
-    """A source line with its cycles, and their share of its thread."""
-
-    thread: str
-    kernel: str | None
-    line: int
-    source: str
-    cycles: int
-    share: float
-
-    def __str__(self) -> str:
-        return f"{self.thread} line {self.line}: {self.source}"
-
-
-def hot_lines(log: TtlangLog) -> list[HotLine]:
-    """Return the source lines that were hit, those with most cycles first.
-
-    Cycles are sums over cores and iterations, with what the profiler adds. Lines of one thread that
-    read alike are told as one by tt-lang, each time with all their cycles: the first stands for
-    them.
-    """
-    found: dict[tuple[str, str], HotLine] = {}
-    for thread in log.auto_profiles[-1].threads if log.auto_profiles else ():
-        for line in thread.lines:
-            cycles = line.total_cycles or 0
-            source = line.source.strip()
-            if cycles and (thread.thread, source) not in found:
-                part = cycles / thread.cycles if thread.cycles else 0.0
-                hot = HotLine(thread.thread, thread.kernel, line.line, source, cycles, part)
-                found[thread.thread, source] = hot
-    return sorted(found.values(), key=lambda hot: (-hot.cycles, hot.thread, hot.line))
 
 
 #: What a thread does while it waits for a buffer, and what it waits for.
@@ -219,34 +210,49 @@ def _pipe_into(log: TtlangLog, buffer: int | None) -> str | None:
 
 
 _NO_CORES: Final = (
-    "tt-lang did not know the chip: the PERF SUMMARY does not say how many cores it has"
+    "tt-lang did not know the chip: the PERF SUMMARY does not say how many cores it has; state the "
+    "fact target, such as n150"
 )
+#: Cores for kernels of a chip, besides those that dispatch.
+_CORES: Final = {WORMHOLE: 64, BLACKHOLE: 110}
+
+
+def target_cores(facts: Mapping[str, Scalar]) -> int | None:
+    """Return the cores of a target's chip; None if unknown."""
+    system = system_of(str(facts.get("target") or ""))
+    return None if system is None else _CORES.get(system[0])
 
 
 @rule("TTP801", "grid-underused", Severity.WARNING, Input.KERNELS)
 def grid_underused(
     kernels: TtlangLog,
+    facts: Mapping[str, Scalar],
     *,
     share: Limit = Limit(0.5, "of the cores", "practice: fewer than half is under-parallelised"),
     one_core: Limit = Limit(0.1, "of the time", "a choice: a tenth on one core is worth a look"),
 ) -> Answer:
     """Kernels run on few of the cores that are there.
 
-    Finds the cores that programs use, as a share of those that the chip has for kernels, weighted
-    by how long each program runs; and programs on a grid of 1x1, whatever the chip. On half of the
-    cores, a kernel takes up to twice as long.
+    Finds the cores that programs use, as a share of those that a chip of the fact `target` has for
+    kernels, or else the chip that was measured, weighted by how long each program runs; and
+    programs on a grid of 1x1, whatever the chip. On half of the cores, a kernel takes up to twice
+    as long. In a simulation the nodes of a grid are the cores.
 
     ## What to do
-    Give the operation a larger grid, up to `grid="auto"`, and cut the work into as many parts as
+    Give the operation a larger grid, up to `grid="full"`, and cut the work into as many parts as
     there are cores: smaller blocks, or another dimension to cut along.
 
     ## When it is no problem
     A problem with fewer tiles than cores, or a kernel that saturates DRAM from few cores. Programs
     whose cores move less than 1 GB/s each are left out: more of them would wait as well.
     """
+    target = target_cores(facts)
+    if kernels.sim is not None:
+        return _simulated_grid(kernels.sim.operations, target, share, one_core)
     programs = kernels_of(kernels)
     if isinstance(programs, str):
         return Answer.not_measured(programs)
+    programs = [each._replace(cores_there=target or each.cores_there) for each in programs]
     whole = sum(kernel.program.duration.cycles for kernel in programs)
     if not whole:
         return Answer.not_measured("no program has a duration")
@@ -273,6 +279,34 @@ def grid_underused(
     return Answer.not_measured(_NO_CORES) if part is None else share.clean(part)
 
 
+def _simulated_grid(
+    operations: Sequence[SimOperation], target: int | None, share: Limit, one_core: Limit
+) -> Answer:
+    tiles = sum(sum(each.node_tiles) for each in operations) or 1
+    single = [each for each in operations if len(each.node_tiles) == 1]
+    alone = sum(sum(each.node_tiles) for each in single) / tiles
+    evidence = [
+        Evidence(f"{name_of(each)} on {counted(len(each.node_tiles), 'node')}")
+        for each in operations
+    ]
+    there = "" if target is None else f", of {target} that the target has"
+    if alone > one_core.value:
+        sentence = f"{percent(alone)} of the tiles go through one node{there}"
+        return one_core.found(alone, sentence, evidence)
+    if target is None:
+        return Answer.not_measured("the cores are unknown: state the fact target, such as n150")
+    used = sum(
+        sum(each.node_tiles) * (1.0 if each.full else min(1.0, len(each.node_tiles) / target))
+        for each in operations
+    )
+    part = used / tiles
+    return share.at_least(part, f"operations run on {percent(part)} of {target} cores", evidence)
+
+
+def name_of(operation: SimOperation) -> str:
+    return operation.name or "the simulated operation"
+
+
 def _used(kernel: Kernel) -> float:
     return min(1.0, kernel.program.cores / (kernel.cores_there or 1))
 
@@ -290,15 +324,20 @@ def _on_cores(kernels: Sequence[Kernel]) -> Iterator[Evidence]:
         yield Evidence(f"{kernel} on {kernel.program.cores}{of} {noun}", kernel.time_ns, "ns")
 
 
+def least_ns(kernel: Kernel, there: int) -> float:
+    """Return the least time of a kernel on so many cores."""
+    cores, board = kernel.program.cores, board_of_arch(kernel.arch)
+    possible = min(there, kernel.writes or there)
+    moving_ns = kernel.dram_bytes / board.dram_gb_s if board else 0.0
+    return max(kernel.time_ns * cores / max(possible, cores), moving_ns, LAUNCH_NS)
+
+
 def _with_saving(found: Answer, kernels: Sequence[Kernel]) -> Answer:
-    saved = 0.0
-    for kernel in kernels:
-        if kernel.cores_there:
-            cores, board = kernel.program.cores, board_of_arch(kernel.arch)
-            possible = min(kernel.cores_there, kernel.writes or kernel.cores_there)
-            moving_ns = kernel.dram_bytes / board.dram_gb_s if board else 0.0
-            shortest = max(kernel.time_ns * cores / max(possible, cores), moving_ns, LAUNCH_NS)
-            saved += max(0.0, kernel.time_ns - shortest)
+    saved = sum(
+        max(0.0, kernel.time_ns - least_ns(kernel, kernel.cores_there))
+        for kernel in kernels
+        if kernel.cores_there
+    )
     arithmetic = "time − the longest of time × cores ÷ possible, DRAM bytes ÷ peak and 2 µs"
     return found.saving({}, arithmetic, waiting_ns=saved) if saved else found
 
@@ -327,9 +366,8 @@ def small_transfers(
     first. Read what lies side by side in memory at once.
 
     ## When it is no problem
-    Kernels that move little, or that are bound by compute (TTP804). An interleaved tensor has one
-    tile on each page, and pages lie in turn in all banks: no transfer of it moves more than a tile,
-    however large a block is.
+    Kernels that move little, or that are bound by compute (TTP804). `ttl.copy` moves one tile per
+    transfer, however large a block is: the size of blocks is TTP810.
     """
     programs = kernels_of(kernels)
     if isinstance(programs, str):
@@ -432,8 +470,9 @@ def barrier_per_transfer(
 ) -> Answer:
     """Kernels wait after every transfer.
 
-    Finds programs with about as many barriers as transfers, of reads or of writes. The network then
-    carries one transfer at a time, and the latency of each is paid in full.
+    Finds programs with about as many barriers as transfers, of reads or of writes; and simulated
+    threads that read several tensors, and wait for each copy before they start the next. The
+    network then carries one transfer at a time, and the latency of each is paid in full.
 
     ## What to do
     Start several copies before waiting for the first: in tt-lang, call `ttl.copy` for a whole block
@@ -443,9 +482,17 @@ def barrier_per_transfer(
     ## When it is no problem
     Kernels whose cores have one barrier each: they transfer once.
     """
+    if kernels.sim is not None:
+        in_turn = [each for each in kernels.sim.operations if each.in_flight == 1]
+        if all(each.in_flight is None for each in kernels.sim.operations):
+            return Answer.not_applicable("no thread reads several tensors")
+        what = f"{', '.join(map(name_of, in_turn))}: each copy is awaited before the next begins"
+        return transfers.at_least(1.0 if in_turn else transfers.value, what)
     programs = kernels_of(kernels)
     if isinstance(programs, str):
         return Answer.not_measured(programs)
+    if not any(map(has_barriers, programs)):
+        return Answer.not_measured(NO_BARRIERS)
     ratios = sorted(
         (count / told, f"{kind} of {kernel}")
         for kernel in programs
@@ -467,6 +514,16 @@ def barrier_per_transfer(
             if ratio < transfers.value
         ),
     )
+
+
+#: Said where the line of barriers is missing.
+NO_BARRIERS: Final = "the output does not count barriers: ttnn 0.77 and newer leave them out"
+
+
+def has_barriers(kernel: Kernel) -> bool:
+    """Return whether barriers were counted: who transfers has some."""
+    program = kernel.program
+    return bool(program.read_barriers or program.write_barriers)
 
 
 #: What good kernels reach of the peak.
@@ -536,7 +593,8 @@ def uneven_cores(
     """The cores of a kernel do not finish together.
 
     Finds how much longer a thread's kernel runs on the slowest core than on the quickest, of the
-    program and thread where that is most. A program is over when its last core is.
+    program and thread where that is most. A program is over when its last core is. In a simulation,
+    finds how many tiles the busiest node takes out of its buffers, beside the mean of all nodes.
 
     ## What to do
     Give each core the same number of blocks: cut the work so that it divides by the number of
@@ -545,6 +603,8 @@ def uneven_cores(
     ## When it is no problem
     Kernels in which one core serves the others, as the sender of a pipe does.
     """
+    if kernels.sim is not None:
+        return _simulated_skew(kernels.sim.operations, skew)
     programs = kernels_of(kernels)
     if isinstance(programs, str):
         return Answer.not_measured(programs)
@@ -580,6 +640,19 @@ def uneven_cores(
     )
 
 
+def _simulated_skew(operations: Sequence[SimOperation], skew: Limit) -> Answer:
+    worst, text = 0.0, ""
+    for each in operations:
+        nodes, mean = len(each.node_tiles), sum(each.node_tiles) / len(each.node_tiles)
+        if nodes > 1 and mean and max(each.node_tiles) / mean > worst:
+            worst = max(each.node_tiles) / mean
+            working = f"{each.nodes_working} of {nodes} nodes take tiles"
+            text = f"{name_of(each)}: {working}, the busiest {worst:.1f} x the mean"
+    if not worst:
+        return Answer.not_applicable("no operation runs on several nodes")
+    return skew.at_most(worst, text)
+
+
 @rule("TTP808", "threads-take-turns", Severity.WARNING, Input.KERNELS)
 def threads_take_turns(
     kernels: TtlangLog,
@@ -590,7 +663,8 @@ def threads_take_turns(
 
     Finds the share of its cycles in which the thread that waits least waits for a dataflow buffer:
     to be filled (`cb_wait`) or to be emptied (`cb_reserve`). In a kernel that overlaps moving and
-    computing, one thread is always busy.
+    computing, one thread is always busy. In a simulation, finds operations none of whose buffers
+    ever holds two blocks.
 
     ## What to do
     Give the buffers that are named two blocks or more (`block_count=2`), so that one is filled
@@ -600,6 +674,8 @@ def threads_take_turns(
     ## When it is no problem
     Kernels with so few blocks that filling the first and writing the last is most of their time.
     """
+    if kernels.sim is not None:
+        return _simulated_turns(kernels.sim.operations)
     line = roofline_of(kernels)
     if isinstance(line, str):
         return Answer.not_measured(line)
@@ -622,6 +698,23 @@ def threads_take_turns(
     )
 
 
+def _simulated_turns(operations: Sequence[SimOperation]) -> Answer:
+    several = [each for each in operations if each.blocks > 1]
+    if not several:
+        return Answer.not_applicable("no buffer gets a second block")
+    # One that never held two is no proof: its reader may have been quick.
+    single = [each for each in several if all(buffer.fullest < 2 for buffer in each.buffers)]
+    if not single:
+        return Answer.clean()
+    evidence = (
+        Evidence(f"{buffer.name} of {name_of(each)}: block_count={buffer.block_count}")
+        for each in single
+        for buffer in each.declared
+    )
+    names = ", ".join(map(name_of, single))
+    return Answer.found(f"{names}: no buffer ever holds two blocks", evidence=evidence)
+
+
 _WAYS: Final = ("read", "write")
 
 
@@ -635,7 +728,8 @@ def tiles_read_again(
 
     Finds what is read from DRAM for each tile, or byte, that is written there, of the program where
     that is most. A kernel that reads many more tiles than it writes may read the same ones again
-    for each block of its output.
+    for each block of its output. Where a trace lists the tiles, it is clean if none is read twice,
+    and a tensor of which some are read again and others never is found.
 
     ## What to do
     Make the blocks of the output larger, so that a tile serves more of them, or let one core read
@@ -646,6 +740,16 @@ def tiles_read_again(
     each tile once. The sizes of tensors are unknown: compare with them.
     """
     if kernels.sim is not None:
+        uses = [use for each in kernels.sim.operations for use in each.tensors if use.read]
+        if uses and all(use.read == use.distinct for use in uses):
+            return reads.clean(None, reason="no tile is read twice")
+        parts = [use for use in uses if use.distinct < use.tiles <= use.read]
+        if parts:
+            sentence = (
+                f"{use.name}: {use.read} tiles are read, and only {use.distinct} of its {use.tiles}"
+                for use in parts
+            )
+            return reads.found(max(use.read / use.distinct for use in parts), "; ".join(sentence))
         read, written = (kernels.sim.counters.get(f"dram_{way}_tiles", 0) for way in _WAYS)
         ratios = [(read / written, "the simulated program")] if written else []
         unit = "tiles"
@@ -672,4 +776,325 @@ def tiles_read_again(
     worst, what = ratios[0]
     return reads.at_most(
         worst, f"{what} reads {worst:.1f} {unit} from DRAM for each that it writes", evidence
+    )
+
+
+# Blocks: what waiting for each costs, and how large one may be.
+
+#: What a buffer's handshake takes of a core, and what a transfer takes to arrive: tt-lang's own.
+_HANDSHAKE_NS: Final = {WORMHOLE: 160.0, BLACKHOLE: 90.0}
+_LATENCY_CYCLES: Final = 293
+_TILE_BYTES: Final = {
+    "bfloat16": 2048, "uint16": 2048, "float32": 4096, "int32": 4096, "uint32": 4096,
+    "bfloat8_b": 1088, "bfloat4_b": 576, "uint8": 1024,
+}  # fmt: skip
+#: What dataflow buffers may take of a core, where the device does not say.
+L1_BUDGET_BYTES: Final = 1432 * 1024
+#: An elementwise op takes so long for each tile of a core, which it makes of two others.
+_TAKING_NS: Final = 650.0 / 3
+#: So many blocks a buffer has, where nothing tells: one is filled while the other is used.
+_USUAL_BLOCKS: Final = 2
+
+
+def kib(count: float) -> str:
+    """Return bytes as the budget of L1 is given."""
+    return f"{count / 1024:,.0f} KiB"
+
+
+class Blocks(NamedTuple):
+    """The blocks of a kernel: waits of a core, and L1.
+
+    ``factor`` is how much larger they can be, ``shape`` what they are then; ``least``: more L1 may
+    be taken, by buffers that the output does not list.
+    """
+
+    name: str
+    waits: float
+    tiles: float
+    time_ns: float
+    handshake_ns: float
+    latency_ns: float
+    l1_bytes: float
+    budget_bytes: int
+    least: bool
+    factor: int
+    shape: str
+
+    @property
+    def least_ns(self) -> float:
+        return self.waits * self.handshake_ns
+
+    @property
+    def most_ns(self) -> float:
+        return self.waits * (self.handshake_ns + self.latency_ns)
+
+
+def blocks_of(log: TtlangLog, facts: Mapping[str, Scalar]) -> list[Blocks] | str:
+    """Return the blocks of each kernel, or why they are unknown."""
+    budget = log.l1_overflow.budget_bytes if log.l1_overflow else L1_BUDGET_BYTES
+    if log.sim is not None:
+        arch = (system_of(str(facts.get("target") or "")) or (WORMHOLE,))[0]
+        return [_blocks_of_operation(each, arch, facts, budget) for each in log.sim.operations]
+    programs = kernels_of(log)
+    if isinstance(programs, str):
+        return programs
+    counted_ones = [kernel for kernel in programs if has_barriers(kernel)]
+    return [_blocks_of_program(each, log, facts, budget) for each in counted_ones] or NO_BARRIERS
+
+
+def _blocks_of_operation(
+    one: SimOperation, arch: str, facts: Mapping[str, Scalar], budget: int
+) -> Blocks:
+    board, most = board_of_arch(arch), max(one.node_tiles, default=0)
+    moving_ns = one.copied_tiles * _TILE_BYTES["bfloat16"] / board.dram_gb_s if board else 0.0
+    taken = sum((b.bytes or 0) if one.declared else b.tiles * b.fullest * _TILE_BYTES["bfloat16"]
+                for b in one.declared or one.buffers)  # fmt: skip
+    measured = max([use.tiles for use in one.tensors] or [0])
+    factor = _factor(one.blocks, len(one.node_tiles), taken, budget, _scale(measured, facts), facts)
+    shapes = {buffer.shape for buffer in one.declared}
+    return Blocks(
+        name_of(one), one.blocks, max((buffer.tiles for buffer in one.buffers), default=0),
+        max(moving_ns, most * _TAKING_NS), _HANDSHAKE_NS.get(arch, 0.0), 0.0, taken, budget,
+        not one.declared, factor, _larger(shapes.pop() if len(shapes) == 1 else (), factor),
+    )  # fmt: skip
+
+
+def _blocks_of_program(
+    kernel: Kernel, log: TtlangLog, facts: Mapping[str, Scalar], budget: int
+) -> Blocks:
+    program, cores = kernel.program, kernel.program.cores
+    read, write = (count or 0 for count in (program.read_barriers, program.write_barriers))
+    tiles = [moved / waits for moved, waits in ((kernel.reads, read), (kernel.writes, write))
+             if waits]  # fmt: skip
+    tile = max((one.bytes for one in program.transfer_sizes), default=_TILE_BYTES["bfloat16"])
+    # Kernels of one operation: with those of several, no block is known to be of this one.
+    codes = log.codes if len({code.kernel for code in log.codes}) <= _THREADS else ()
+    blocks: dict[int, int] = {}
+    for code in codes:
+        blocks |= {number: max(blocks.get(number, 0), n) for number, n in code.blocks.items()}
+    tile = max((code.tile_bytes or 0 for code in codes), default=0) or tile
+    taken = _USUAL_BLOCKS * tile * float(sum(blocks.values()) or sum(tiles))
+    waits = max(read, write) / cores
+    scale = _scale(program.dram_write.bytes // tile, facts)
+    arch = kernel.arch or WORMHOLE
+    factor = _factor(waits, cores, taken, budget, scale, facts)
+    return Blocks(
+        str(kernel), waits, max(blocks.values(), default=0) or max(tiles, default=0),
+        kernel.time_ns, _HANDSHAKE_NS.get(arch, 0.0),
+        _LATENCY_CYCLES * 1000 / (kernel.clock_mhz or 1000), taken, budget,
+        least=True, factor=factor, shape=_larger((), factor),
+    )  # fmt: skip
+
+
+#: The kernels of an operation: one computes, two move data.
+_THREADS: Final = 3
+
+
+def _factor(
+    blocks: float, cores: int, taken: float, budget: int, scale: float, facts: Mapping[str, Scalar]
+) -> int:
+    """Return how much larger blocks fit, divide, and leave all cores one."""
+    whole = blocks * cores * scale
+    own = int(whole / max(target_cores(facts) or cores, cores))
+    room = int(budget / taken) if taken else 1
+    fitting = [each for each in range(1, min(own, room) + 1) if own % each == 0]
+    squares = [each for each in fitting if isqrt(each) ** 2 == each]
+    return max(squares, default=1) if max(squares, default=1) > 1 else max(fitting, default=1)
+
+
+def _larger(shape: tuple[int, ...], factor: int) -> str:
+    side = isqrt(factor)
+    if len(shape) == 2 and side * side == factor:
+        return f"{shape[0] * side}x{shape[1] * side} tiles"
+    return f"blocks {factor} times as large"
+
+
+@rule("TTP810", "small-blocks", Severity.WARNING, Input.KERNELS)
+def small_blocks(
+    kernels: TtlangLog,
+    facts: Mapping[str, Scalar],
+    *,
+    share: Limit = Limit(0.05, "of the time", "a choice: less is within the noise"),
+) -> Answer:
+    """Kernels wait for many small blocks.
+
+    Finds what the waits for dataflow buffers cost a core, where larger blocks fit into L1: 0.16 µs
+    for each block on Wormhole, 0.09 µs on Blackhole. A block that fits divides the blocks of a core
+    and leaves one for each core of the fact `target`; tiles are those of the fact
+    `production_shape`, if it is stated. A simulation has no time: the least is taken that moving
+    and computing its tiles can need.
+
+    ## What to do
+    Give dataflow buffers a larger `shape`, and loops fewer blocks. All buffers of a core have
+    1432 KiB of L1, or what tt-lang says when they exceed it: rows x columns x `block_count` x bytes
+    of a tile.
+
+    ## What it saves
+    The handshakes of the blocks that there are no more. Where moving and computing do not overlap
+    (TTP808), each wait costs the latency of a transfer too, and more is saved.
+
+    ## When it is no problem
+    Kernels that leave cores idle (TTP801): more cores first, larger blocks then. For matmuls,
+    larger blocks along K save waits alone, others also save reads (TTP809).
+    """
+    blocks = blocks_of(kernels, facts)
+    if isinstance(blocks, str):
+        return Answer.not_measured(blocks)
+    worst = max(blocks, key=lambda each: each.least_ns / each.time_ns if each.time_ns else 0.0)
+    if not worst.time_ns:
+        return Answer.not_measured("no kernel has a time")
+    part = worst.least_ns / worst.time_ns
+    where = measured_at(kernels, facts)
+    apart = f"; {where}" if where else ""
+    waits = f"{counted(round(worst.tiles), 'tile')} a wait, {worst.waits:,.0f} waits of a core"
+    costs = f"{duration(worst.least_ns)}, {percent(part)} of its time"
+    if part <= share.value or worst.factor == 1 or worst.least_ns < LAUNCH_NS:
+        why = "no larger block fits and divides" if worst.factor == 1 else "larger ones save little"
+        return share.clean(part, reason=f"{waits}: {costs}; {why}{apart}")
+    taken = f"{kib(worst.l1_bytes * worst.factor)} of {kib(worst.budget_bytes)}"
+    least = "at least " if worst.least else ""
+    fits = f"up to {worst.shape} fit: {least}{taken} of L1"
+    answer = share.found(
+        part, f"{worst.name}: {waits} cost {costs}; {fits}{apart}",
+        (Evidence(each.name, each.tiles, "tiles per wait") for each in blocks),
+    )  # fmt: skip
+    if kernels.sim is not None:
+        return answer
+    saved_ns = worst.least_ns * (1 - 1 / worst.factor)
+    return answer.saving({}, "waits that go × handshake of a block", waiting_ns=saved_ns)
+
+
+# Sizes in production: a test may be smaller.
+
+_SHAPE: Final = re.compile(r"\s*([0-9]+(?:\s*[x×,]\s*[0-9]+)+)(?:\s+([a-z]\w*))?\s*", re.IGNORECASE)
+
+
+def production_tiles(facts: Mapping[str, Scalar]) -> int | None:
+    """Return the tiles of the stated production shape; None if unknown.
+
+    >>> production_tiles({"production_shape": "8192x8192 bfloat16"}), production_tiles({})
+    (65536, None)
+    """
+    found = _SHAPE.fullmatch(str(facts.get("production_shape") or ""))
+    if found is None:
+        return None
+    extents = [int(extent) for extent in re.findall("[0-9]+", found[1])]
+    return prod(extents[:-2]) * prod(-(-extent // 32) for extent in extents[-2:])
+
+
+def _scale(tiles: float, facts: Mapping[str, Scalar]) -> float:
+    """Return production tiles per measured one; 1 if unknown."""
+    return (production_tiles(facts) or tiles) / tiles if tiles else 1.0
+
+
+def measured_at(log: TtlangLog, facts: Mapping[str, Scalar]) -> str:
+    """Return the part of the production size that was measured."""
+    wanted, tiles = production_tiles(facts), 0
+    if log.sim is not None:
+        used = [use.tiles for each in log.sim.operations for use in each.tensors]
+        tiles = max(used, default=log.sim.counters.get("tiles_written", 0))
+    elif not isinstance(programs := kernels_of(log), str):
+        tiles = max(each.program.dram_write.bytes // _TILE_BYTES["bfloat16"] for each in programs)
+    if wanted is None or not tiles or tiles >= wanted:
+        return ""
+    return f"measured at 1/{wanted / tiles:,.0f} of the production tiles"
+
+
+_STATE_SHAPE: Final = "state the fact production_shape, such as '8192x8192 bfloat16'"
+
+
+def tensors_fit_l1(log: TtlangLog, facts: Mapping[str, Scalar]) -> Answer:
+    """Answer whether a kernel's tensors fit L1 at the production size."""
+    wanted, cores = production_tiles(facts), target_cores(facts)
+    if log.sim is None or not any(each.tensors for each in log.sim.operations):
+        return Answer.not_measured("the sizes of tensors are not in the output")
+    if wanted is None:
+        return Answer.not_measured(f"sizes of a test prove nothing: {_STATE_SHAPE}")
+    for each in log.sim.operations:
+        largest = max((use.tiles for use in each.tensors), default=0)
+        moved = sum(use.tiles * _TILE_BYTES.get(use.dtype, 4096) for use in each.tensors)
+        taken = sum(buffer.bytes or 0 for buffer in each.declared)
+        need = moved * max(_scale(largest, facts), 1.0) / (cores or len(each.node_tiles)) + taken
+        if largest and need <= L1_BUDGET_BYTES:
+            sentence = (
+                f"{name_of(each)}: at the production size its tensors and buffers take "
+                f"{kib(need)} of {kib(L1_BUDGET_BYTES)} of each core"
+            )
+            return replace(Answer.found(sentence), severity=Severity.INFO)
+    return Answer.clean()
+
+
+@rule("TTP811", "kernels-in-a-row", Severity.INFO, Input.KERNELS)
+def kernels_in_a_row(kernels: TtlangLog) -> Answer:
+    """A kernel writes to DRAM what the next one reads.
+
+    Finds programs that read as many bytes as the program before them wrote, or a multiple: they may
+    be fused. In a trace that lists tensors, finds operations that read a tensor which another one
+    wrote, and which no third one reads: they are a pair that can be fused.
+
+    ## What to do
+    Let the first kernel do what the second does, block by block, before it writes: the tensor
+    between them needs no DRAM, and one launch is left out.
+
+    ## What it saves
+    At most the bytes written and read, by the peak bandwidth of DRAM, and 2 µs for a launch.
+
+    ## When it is no problem
+    The tensor is returned or read elsewhere; the second kernel needs all of it before it begins, as
+    a reduction does; or the buffers of both exceed L1. Equal bytes may be chance.
+    """
+    if kernels.sim is not None:
+        return _simulated_row(kernels.sim.operations)
+    programs = kernels_of(kernels)
+    if isinstance(programs, str):
+        return Answer.not_measured(programs)
+    pairs = [(first, second) for first, second in pairwise(programs) if _hands_on(first, second)]
+    if len(programs) < 2:
+        return Answer.not_applicable("there is one program")
+    if not pairs:
+        return Answer.clean()
+    saved_ns = 0.0
+    evidence = []
+    for first, second in pairs:
+        board, moved = board_of_arch(first.arch), 2 * first.program.dram_write.bytes
+        saved_ns += LAUNCH_NS + (moved / board.dram_gb_s if board else 0.0)
+        evidence.append(Evidence(f"{first}, then {second}", moved, "B"))
+    words = f"{counted(len(pairs), 'program')} may read what the one before wrote: as many bytes"
+    found = Answer.found(words, evidence=evidence)
+    return found.saving({}, "bytes ÷ peak + 2 µs", waiting_ns=saved_ns, at_most=True)
+
+
+#: So many inputs of an equal size a kernel may have.
+_MOST_INPUTS: Final = 3
+
+
+def _hands_on(first: Kernel, second: Kernel) -> bool:
+    written, read = first.program.dram_write.bytes, second.program.dram_read.bytes
+    one, other = (
+        (each.cores, each.dram_read, each.dram_write) for each in (first.program, second.program)
+    )
+    # The same kernel called twice reads and writes the same again.
+    multiples = {written * count for count in range(1, _MOST_INPUTS + 1)}
+    return bool(written) and one != other and read in multiples
+
+
+def _simulated_row(operations: Sequence[SimOperation]) -> Answer:
+    if len(operations) < 2 or not any(each.tensors for each in operations):
+        return Answer.not_applicable("there is one operation, or the trace lists no tensors")
+    pairs = []
+    for at, (first, second) in enumerate(pairwise(operations)):
+        made = {use.identity: use for use in first.tensors if use.written}
+        for use in second.tensors:
+            later = [each for one in operations[at + 2 :] for each in one.tensors if each.read]
+            alone = all(each.identity != use.identity for each in later)
+            if use.read and use.identity in made and alone:
+                pairs.append((first, second, use))
+    if not pairs:
+        return Answer.clean()
+    return Answer.found(
+        f"{counted(len(pairs), 'tensor')} is written by one operation and read by the next alone",
+        evidence=(
+            Evidence(f"{name_of(one)}, then {name_of(other)} as {use.name}", use.tiles, "tiles")
+            for one, other, use in pairs
+        ),
     )

@@ -39,15 +39,18 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
     size_of,
 )
 from pytest_ttnn_perf.analysis.readers.report_db import Operation, Report, Reshard
+from pytest_ttnn_perf.analysis.rules.kernels import tensors_fit_l1
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, rule
 from pytest_ttnn_perf.core.ops import Category
 from pytest_ttnn_perf.core.text import counted, duration, percent
 from pytest_ttnn_perf.core.text import size as size_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.savings import OpPlace
+    from pytest_ttnn_perf.analysis.readers.ttlang import TtlangLog
+    from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
 
     _Ends = tuple[Op | None, Op | None]
@@ -209,13 +212,20 @@ _TILE_NS: Final = 650.0
 _TILE: Final = 32 * 32
 
 
-@rule("TTP303", "hot-data-in-dram", Severity.WARNING, Input.OPS)
-def hot_data_in_dram(step: OpTable, *, share: Limit = SHARE) -> Answer:
+@rule("TTP303", "hot-data-in-dram", Severity.WARNING, Input.OPS, Input.KERNELS)
+def hot_data_in_dram(
+    step: OpTable | None,
+    kernels: TtlangLog | None,
+    facts: Mapping[str, Scalar],
+    *,
+    share: Limit = SHARE,
+) -> Answer:
     """Ops hand activations on through DRAM that would fit into L1.
 
     Finds the time that writing activations to DRAM and reading them again can cost: tensors that
     one op of the step makes and another one reads, and that are small enough for L1. Weights and
-    caches do not count.
+    caches do not count. Of a tt-lang kernel, finds that all of its tensors fit into L1 beside its
+    buffers, at the size of the fact `production_shape`: for information.
 
     ## What to do
     Give the op that makes the tensor an L1 memory config, sharded where the next op takes that.
@@ -230,6 +240,9 @@ def hot_data_in_dram(step: OpTable, *, share: Limit = SHARE) -> Answer:
     Tensors that are larger than a tenth of all L1 stay in DRAM, and do not count. Those that are
     read much later, as those of a skip connection, may have to.
     """
+    if step is None or not step.devices:
+        assert kernels is not None  # one of the two is there
+        return tensors_fit_l1(kernels, facts)
     if not has_operands(step):
         return Answer.not_measured(NO_OPERANDS)
     board, ops = board_of(step), critical_ops(step)

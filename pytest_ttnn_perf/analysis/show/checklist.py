@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, to_builtins
 
 from pytest_ttnn_perf.analysis.checklist.plan import Chance
+from pytest_ttnn_perf.analysis.show.kernels import goal_lines
 from pytest_ttnn_perf.analysis.show.ops import outside_lines, step_line
 from pytest_ttnn_perf.core.finding import Family, Role, RuleOutcome
 from pytest_ttnn_perf.core.observation import TELLS
@@ -26,13 +27,17 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.analysis.checklist.plan import Plan, PlanStep, Reach, RegionPlan
     from pytest_ttnn_perf.analysis.ops.regions import Outside, StepTime
+    from pytest_ttnn_perf.analysis.show.kernels import Goals
     from pytest_ttnn_perf.core.finding import Finding
     from pytest_ttnn_perf.report.findings import Progress
     from pytest_ttnn_perf.report.tables import Block
 
 
 class Checklist(Struct, frozen=True):
-    """The findings about artifacts; ``doubt`` is why there are no more."""
+    """The findings about artifacts; ``doubt`` is why there are no more.
+
+    ``goals`` are those of kernels, in place of the progress of a model.
+    """
 
     findings: tuple[Finding, ...]
     regions: tuple[StepTime, ...] = ()
@@ -40,6 +45,7 @@ class Checklist(Struct, frozen=True):
     bottleneck: str | None = None
     progress: Progress | None = None
     doubt: str | None = None
+    goals: tuple[Goals, ...] = ()
 
 
 _FIELDS: Final = (
@@ -72,7 +78,10 @@ def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
     else:
         lines += [*_quiet(findings, hide=hide_quiet), ""]
         lines += [f"bottleneck: {region}" for region in (report.bottleneck or "").splitlines()]
-        lines += _progress_lines(report.progress) if report.progress else ()
+        if report.goals:
+            lines += goal_lines(report.goals)
+        elif report.progress:
+            lines += _progress_lines(report.progress)
     documents = [finding_document(finding) for finding in findings]
     rows = tuple(tuple(each[name] for name in _FIELDS) for each in documents)
     progress = report.progress and {
@@ -88,6 +97,7 @@ def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
         "progress": progress,
         "regions": to_builtins(report.regions),
         "outside": to_builtins(report.outside),
+        "goals": to_builtins(report.goals, enc_hook=lambda state: state.value),
     }
     return Listing((*lines, _count_line(findings)), document, _FIELDS, rows)
 
@@ -125,6 +135,9 @@ def _count_line(findings: Iterable[Finding]) -> str:
     return f"{counted(sum(outcomes.values()), 'rule')}: {counts}"
 
 
+_ANSWERLESS: Final = (RuleOutcome.NOT_MEASURED, RuleOutcome.NOT_APPLICABLE)
+
+
 def _quiet(findings: Iterable[Finding], *, hide: bool) -> Iterator[str]:
     """Yield the reasons of rules without an answer, or their number."""
     most = _knowing_most(findings)
@@ -134,10 +147,10 @@ def _quiet(findings: Iterable[Finding], *, hide: bool) -> Iterator[str]:
             rules = counted(unknown, "rule")
             yield f"{rules} could not be answered from this; check --all says what they need"
         return
-    for outcome in (RuleOutcome.NOT_MEASURED, RuleOutcome.NOT_APPLICABLE):
+    for outcome in (RuleOutcome.CLEAN, *_ANSWERLESS):
         reasons: dict[str, list[str]] = defaultdict(list)
         for code in sorted(most):
-            if most[code].outcome is outcome:
+            if most[code].outcome is outcome and (most[code].reason or outcome in _ANSWERLESS):
                 reasons[most[code].reason or ""].append(code)
         for reason, codes in reasons.items():
             yield f"{outcome.value} {', '.join(codes)}: {reason}"

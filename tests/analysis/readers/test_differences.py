@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.analysis.readers.compare import (
+from pytest_ttnn_perf.analysis.readers.detect import op_table_of
+from pytest_ttnn_perf.analysis.readers.ttlang import parse_ttlang, read_ttlang_log
+from pytest_ttnn_perf.analysis.show.kernels import (
     LineChange,
     Platform,
     hardware_changes,
@@ -13,8 +15,6 @@ from pytest_ttnn_perf.analysis.readers.compare import (
     platform_of_ops,
     program_changes,
 )
-from pytest_ttnn_perf.analysis.readers.detect import op_table_of
-from pytest_ttnn_perf.analysis.readers.ttlang import parse_ttlang, read_ttlang_log
 from tests.analysis.rules.tables import op, table
 from tests.harness.corpus import corpus
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ttnn_perf.analysis.readers.ttlang import (
+    KernelCode,
     KernelTime,
+    L1Overflow,
     Problem,
     ProblemKind,
     Signpost,
@@ -18,6 +20,7 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
     Transfers,
     TtlangLog,
     is_perf_summary_json,
+    is_ttlang_log,
     parse_ttlang,
     read_perf_summary_json,
     read_ttlang_log,
@@ -93,6 +96,15 @@ def test_an_auto_profile_with_all_it_says() -> None:
     assert reader.lines[3].waits == (("compute", 3, "worker"),)
     assert reader.lines[4].ops == (("cb_reserve", 700, 4), ("cb_push", 100, 1))
     assert reader.lines[4].waits == (("DMA", 5, "reader"),)
+
+
+def test_cpp_among_the_sections_and_buffers_that_exceed_l1() -> None:
+    log = parse(sample.CODE + sample.AUTO_PROFILE + sample.PERF_SUMMARY + sample.OVERFLOW)
+    assert log.codes == (KernelCode("reader", {0: 4, 1: 16}, 2048),)
+    assert log.l1_overflow == L1Overflow(4_194_304, 1_466_368)
+    assert log.is_instrumented
+    assert not parse(sample.CODE + sample.PERF_SUMMARY).is_instrumented
+    assert is_ttlang_log(sample.OVERFLOW)
 
 
 def test_the_roofline() -> None:

@@ -68,6 +68,7 @@ def test_a_trace(tmp_path: Path) -> None:
         "tensor_reads": 1, "tensor_writes": 1, "tiles_read": 5, "tiles_written": 3,
         "local_l1_read_tiles": 1, "local_l1_write_tiles": 0, "remote_l1_read_tiles": 2,
         "remote_l1_write_tiles": 0, "dram_read_tiles": 2, "dram_write_tiles": 3,
+        "nodes_working": 1, "copies_in_flight": 0,
     }  # fmt: skip
     assert [tensor.name for tensor in found.tensors] == ["a", "b"]
     assert found.tensors[0].counters["tiles_read"] == 5

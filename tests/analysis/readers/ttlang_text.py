@@ -140,4 +140,25 @@ PIPE_GRAPH = """\
 "dstEndX":3,"dstEndY":1,"receiverCBIndex":2,"runtimeArgSlot":0}]}
 """
 
+#: As tt-lang prints it of each kernel that it compiles.
+CODE = f"""\
+=== reader kernel written to /tmp/ttlang_kernel_reader_0.cpp ===
+// reader
+void kernel_main() {{
+  int32_t v1 = 2048;
+  int32_t v4 = 4;
+    cb_reserve_back(get_compile_time_arg_val(0), v4);
+    TensorAccessor v21 = TensorAccessor(tensor_accessor_args_64, v20, v1);
+    cb_wait_front(get_compile_time_arg_val(1), 16);
+}}
+{"=" * 60}
+"""
+
+OVERFLOW = """\
+Traceback (most recent call last):
+ValueError: Total circular buffer allocation (4194304 bytes) exceeds L1 budget (1466368 bytes). \
+This checks static CB backing store only (not all L1 on core).
+  CB[0]: 2097152 bytes
+"""
+
 WHOLE_LOG = AUTO_PROFILE + PERF_SUMMARY + FLOW_GRAPH + PIPE_GRAPH + SIGNPOSTS

@@ -44,8 +44,9 @@ def operands_of(row: dict[str, str]) -> Iterator[tuple[str, list[int], str]]:
 
 def subject_of(**artifacts: Any) -> Subject:
     """Return artifacts that are named as the options of the command name them."""
-    usual = {"csv": None, "db": None, "log": None, "start": None, "end": None, "region": None}
-    usual |= {"arch": None, "board": None}
+    names = ("csv", "db", "log", "start", "end", "region", "arch", "board")
+    usual: dict[str, Any] = dict.fromkeys(names)
+    usual["fact"] = []
     options = Namespace(**{**usual, **artifacts})
     return capture_of(options, []).read(options)
 

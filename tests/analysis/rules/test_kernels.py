@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.readers.ttlang import (
+    KernelCode,
     KernelTime,
+    L1Overflow,
     ProgramPerf,
     Roofline,
+    SimBuffer,
     SimCounters,
+    SimOperation,
     SimTensor,
+    SimUse,
     Span,
     ThreadWork,
     TtlangLog,
@@ -19,7 +25,7 @@ from pytest_ttnn_perf.analysis.readers.ttlang import (
 )
 from pytest_ttnn_perf.core.finding import Evidence, Subject
 from tests.analysis.rules.answers import Ask
-from tests.analysis.rules.cases import FOUND, NOT_ASKED, UNKNOWN, Case, of_cases
+from tests.analysis.rules.cases import CLEAN, FOUND, NOT_ASKED, UNKNOWN, Case, of_cases
 from tests.analysis.rules.kernel_logs import printed, program
 from tests.harness.corpus import corpus
 
@@ -46,6 +52,34 @@ def on_wormhole(*programs: ProgramPerf) -> Subject:
     return Subject(kernels=replace(log, perf_summaries=(summary,)))
 
 
+def simulated(*operations: SimOperation, **facts: str) -> Subject:
+    return Subject(kernels=TtlangLog(sim=SimCounters({}, operations=operations)), facts=facts)
+
+
+def operation(nodes: int = 16, *, tiles: int = 16, blocks: int = 4, **other: Any) -> SimOperation:
+    """Return an operation that takes each block out of three buffers."""
+    held = SimBuffer(tiles, blocks, fullest=2)
+    shape = {1: (1, 1), 16: (4, 4)}[tiles]
+    declared = held._replace(name="a", shape=shape, block_count=2, bytes=2 * tiles * 2048)
+    one = SimOperation(
+        "add", (3 * tiles * blocks,) * nodes, 3 * blocks * nodes, 3 * tiles * blocks * nodes, 2,
+        (held,) * 3, (declared,) * 3,
+    )  # fmt: skip
+    return replace(one, **other)
+
+
+def use(identity: int, *, read: int = 0, written: int = 0, distinct: int = 0) -> SimUse:
+    """Return a tensor of 1024 tiles."""
+    return SimUse("x", identity, (1024, 1024), "bfloat16", 1024, distinct or read, read, written)
+
+
+def coded(subject: Subject, tiles: int, **more: Any) -> Subject:
+    """Return a log that has the C++ of a kernel with three buffers."""
+    assert subject.kernels is not None
+    code = KernelCode("read", dict.fromkeys(range(3), tiles), 2048)
+    return Subject(kernels=replace(subject.kernels, codes=(code,), **more))
+
+
 def timed(**threads: tuple[int, int]) -> ProgramPerf:
     times = [
         KernelTime(thread, Span(low, low / 1000), Span(high, high / 1000))
@@ -63,6 +97,12 @@ def waiting(*threads: tuple[int, int]) -> Roofline:
     return replace(MEMORY, threads=tuple(works))
 
 
+#: 64 waits of a core in 100 µs, for 4 tiles each.
+SMALL = program(cores=4, reads=1024, cycles=100_000, read_barriers=256, write_barriers=256)
+HANDED_ON = (
+    operation(tensors=(use(0, read=1024), use(1, written=1024))),
+    operation(tensors=(use(1, read=1024), use(2, written=1024))),
+)
 CASES = [
     Case(
         "TTP801",
@@ -75,7 +115,6 @@ CASES = [
     # Programs that hardly move anything count nowhere.
     Case("TTP801", printed(WAITS, program(3, cores=16)), FOUND, 0.25, told="1 program below 1 GB"),
     Case("TTP801", printed(WAITS), NOT_ASKED, told="more would wait"),
-    Case("TTP801", SIMULATED, UNKNOWN, told="a simulator counts what is moved"),
     Case("TTP803", printed(program(sizes={512: None})), FOUND, 1.0, told="of 512 B 512"),
     Case(
         "TTP804", printed(program(5, bandwidth=19.3), roofline=waiting((1400, 621), (2106, 1470))),
@@ -83,10 +122,12 @@ CASES = [
     ),
     Case("TTP804", SIMULATED, UNKNOWN),
     Case("TTP805", printed(*BARRIERS), FOUND, 1.0, told="writes of program 1 (kernel) 1.5"),
+    # Newer versions of ttnn do not count barriers: none is not known to be none.
     *(
-        Case("TTP805", printed(program(cores=256, read_barriers=barriers)), NOT_ASKED)
-        for barriers in (None, 0, 256)
+        Case("TTP805", printed(program(read_barriers=none)), UNKNOWN, told="ttnn 0.77")
+        for none in (None, 0)
     ),
+    Case("TTP805", printed(program(cores=256, read_barriers=256)), NOT_ASKED),
     Case(
         "TTP806", on_wormhole(SLOW), FOUND, 2**21 / (100_000 * 288),
         100_000 - 2**21 / (0.75 * 288), "7.3 % of 288 GB/s",
@@ -101,6 +142,55 @@ CASES = [
     ),
     Case("TTP809", printed(*READ), FOUND, 12.0, told="program 1 (kernel) reads 12.0 bytes"),
     Case("TTP809", SIMULATED, FOUND, 17.0, told="tensor a 60 tiles read\ntensor b 8"),
+    # The log has C++: its blocks of 4 tiles take at least 48 KiB, and four times that fit.
+    Case(
+        "TTP810", coded(printed(SMALL), 4), FOUND, 64 * 160 / 100_000, 64 * 160 * 15 / 16,
+        "4 tiles a wait, 64 waits of a core cost 10.2 µs",
+    ),
+    Case(
+        "TTP810", coded(printed(SMALL), 4, l1_overflow=L1Overflow(99_999, 50_000)), CLEAN,
+        told="no larger block fits",
+    ),
+    Case("TTP810", printed(program()), UNKNOWN, told="ttnn 0.77"),
+    Case("TTP810", simulated(operation()), CLEAN, told="larger ones save little"),
+    Case("TTP810", simulated(operation(tiles=1, blocks=64)), FOUND, told="up to 8x8 tiles fit"),
+    Case(
+        "TTP810", simulated(operation(tiles=1, blocks=64, tensors=(use(0),)), target="n150",
+                            production_shape="8192x8192"),
+        FOUND, told="measured at 1/64 of the production tiles",
+    ),
+    Case("TTP801", simulated(operation(1)), FOUND, 1.0, told="add on 1 node"),
+    Case("TTP801", simulated(operation(16)), UNKNOWN, told="state the fact target"),
+    Case("TTP801", simulated(operation(16), target="n150"), FOUND, 0.25, told="of 64 cores"),
+    Case("TTP801", simulated(operation(16, full=True), target="p150"), CLEAN),
+    Case("TTP801", replace(printed(program(cores=64)), facts={"target": "p150"}), CLEAN, 64 / 110),
+    Case("TTP805", simulated(operation(in_flight=1)), FOUND, 1.0, told="each copy is awaited"),
+    Case("TTP807", simulated(operation(node_tiles=(768, 0, 0, 0) * 4)), FOUND, 4.0),
+    Case(
+        "TTP808", simulated(operation(buffers=(SimBuffer(16, 4, fullest=1),))), FOUND,
+        told="block_count=2",
+    ),
+    Case(
+        "TTP809", simulated(operation(tensors=(use(0, read=1024, distinct=128),))), FOUND, 8.0,
+        told="only 128 of its 1024",
+    ),
+    Case("TTP809", simulated(operation(tensors=(use(0, read=1024),))), CLEAN),
+    # Two kernels of equal bytes: the second may read what the first wrote.
+    Case(
+        "TTP811", on_wormhole(program(1), program(2, name="other", bytes_written=1 << 18)), FOUND,
+        saving=2000 + 2**21 / 288, told="may read what the one before wrote",
+    ),
+    Case("TTP811", on_wormhole(program(1), program(2)), CLEAN),  # the same one called twice
+    Case("TTP811", simulated(*HANDED_ON), FOUND, told="read by the next alone"),
+    Case("TTP811", simulated(*HANDED_ON, HANDED_ON[1]), CLEAN),
+    Case("TTP303", simulated(operation(tensors=(use(0),))), UNKNOWN, told="sizes of a test prove"),
+    Case(
+        "TTP303", simulated(operation(tensors=(use(0),)), production_shape="1024x1024"), FOUND,
+        told="take 320 KiB of 1,432 KiB",
+    ),
+    Case(
+        "TTP303", simulated(operation(tensors=(use(0),)), production_shape="8192x8192"), CLEAN
+    ),
 ]  # fmt: skip
 
 
