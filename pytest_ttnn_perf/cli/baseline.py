@@ -36,9 +36,8 @@ from pytest_ttnn_perf.gate.health import (
     orphans_in,
     stored_tests,
 )
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.judging import judge_run
-from pytest_ttnn_perf.gate.ratios import centre_of
+from pytest_ttnn_perf.gate.ratios import POLICY, centre_of
 from pytest_ttnn_perf.gate.store import BaselineStore
 from pytest_ttnn_perf.machine.git import stored_version, top_level
 from pytest_ttnn_perf.report.tables import (
@@ -83,7 +82,7 @@ class _StoredMetric(NamedTuple):
 
 def _sessions_text(baseline: MetricBaseline) -> str:
     sessions, runs = len(baseline.current), baseline.runs
-    provisional = baseline.metric.compared_by_ratio and runs < DEFAULT_POLICY.few
+    provisional = baseline.metric.compared_by_ratio and runs < POLICY.few
     return f"{sessions} ({counted(runs, 'run')})" if provisional else str(sessions)
 
 

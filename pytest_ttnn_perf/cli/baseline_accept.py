@@ -27,7 +27,7 @@ from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.core.text import counted, percent
 from pytest_ttnn_perf.experiments.repository import Repository
 from pytest_ttnn_perf.gate.confirm import MEASURED_ONCE
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, session_of
+from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.gate.judging import (
     judge_observation,
     judge_run,
@@ -593,7 +593,6 @@ class _Refresh(NamedTuple):
         band = band_of(
             stored,
             metrics[name].limits,
-            policy=DEFAULT_POLICY,
             suite=self.suites.of(self.hardware).get(stored.metric.source),
             samples=len(metrics[name].samples),
         )

@@ -24,8 +24,7 @@ from pytest_ttnn_perf.experiments.rounds import (
     baselines_of,
     time_left,
 )
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
-from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, band_of, centre_of
+from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, POLICY, band_of, centre_of
 from pytest_ttnn_perf.plugin.preflight import lease
 from pytest_ttnn_perf.plugin.workers import Pass
 from pytest_ttnn_perf.report.tables import (
@@ -115,12 +114,12 @@ def calibrate_metrics(sessions: Sessions, confirm: int) -> Iterator[MetricNoise]
 def _noise_of(
     test: str, baseline: MetricBaseline, limits: Limits, *, measurements: int
 ) -> MetricNoise:
-    policy, sessions = DEFAULT_POLICY, baseline.current
-    band, count = band_of(baseline, limits, policy=policy), len(sessions)
+    sessions = baseline.current
+    band, count = band_of(baseline, limits), len(sessions)
     logs = [log(session.median) for session in sessions]
     deviations = hypot(*(value - sum(logs) / count for value in logs))
     between = deviations / sqrt(count - 1) if count > 1 else None
-    most = log1p(max(policy.too_noisy, limits.tolerance or 0.0))
+    most = log1p(max(POLICY.too_noisy, limits.tolerance or 0.0))
     found = MetricNoise(
         test,
         baseline,
@@ -135,7 +134,7 @@ def _noise_of(
     # An hour shows nothing of how nights differ: as the gate does, take the prior. The baseline is
     # of one such night, and the run to judge of another.
     on_wall = baseline.metric.source is Source.WALL
-    night = policy.prior_wall if on_wall else policy.prior_device
+    night = POLICY.prior_wall if on_wall else POLICY.prior_device
     centre = MEDIAN_ERROR * between / sqrt(count)
     # The mean of all measurements decides. What is new in each process averages out in it.
     sd = hypot(between / sqrt(measurements), centre, night, night)

@@ -20,8 +20,7 @@ from msgspec import Struct
 from pytest_ttnn_perf.core.metric import Better, median
 from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, Outcome, Reason, Verdict
 from pytest_ttnn_perf.core.settings import MIN_ROUNDS
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, Policy
-from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, mad, t_quantile
+from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, POLICY, mad, t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -178,7 +177,6 @@ def judge_rounds(
     limits: Limits,
     *,
     plan: Plan,
-    policy: Policy = DEFAULT_POLICY,
 ) -> Comparison:
     """Judge a time or a throughput by three rounds or more.
 
@@ -188,12 +186,12 @@ def judge_rounds(
     alarms = plan.levels(_FALSE_ALARM / 2 / plan.comparisons, done)
     all_clears = plan.levels(_FALSE_ALL_CLEAR, done)
     for look, alarm, all_clear in zip(plan.looks(done), alarms, all_clears, strict=True):
-        found = estimate(metric, rounds[:look], policy=policy)
+        found = estimate(metric, rounds[:look])
         noise, reach = found.reach(alarm), found.reach(all_clear)
-        floor = policy.floor if limits.tolerance is None else limits.tolerance
+        floor = POLICY.floor if limits.tolerance is None else limits.tolerance
         # It lowers the floor and not the interval: a verdict within the noise is about the machine.
         worse = floor if limits.max_regression is None else min(floor, limits.max_regression)
-        outcome, limit = Outcome.TOO_NOISY, log1p(_EXCLUDED_FLOORS * max(floor, policy.floor))
+        outcome, limit = Outcome.TOO_NOISY, log1p(_EXCLUDED_FLOORS * max(floor, POLICY.floor))
         if found.change > max(noise, log1p(worse)):
             outcome, limit = Outcome.REGRESSED, max(noise, log1p(worse))
         elif found.change < -max(noise, log1p(floor)):
@@ -264,9 +262,7 @@ class Estimate(NamedTuple):
         )
 
 
-def estimate(
-    metric: Metric, rounds: Sequence[Round], *, policy: Policy = DEFAULT_POLICY
-) -> Estimate:
+def estimate(metric: Metric, rounds: Sequence[Round]) -> Estimate:
     """Estimate the change of a metric from three rounds or more.
 
     What makes the second process of a round slower, or an even drift, adds as much to the ratios of
@@ -288,7 +284,7 @@ def estimate(
         sum(map(_error, side)) / len(rounds)
         for side in zip(*((taken.before, taken.after) for taken in rounds), strict=True)
     )
-    least = max(sqrt(2) * policy.least_noise, hypot(*errors))
+    least = max(sqrt(2) * POLICY.least_noise, hypot(*errors))
     spreads = (
         (max(shown / sqrt(degrees), least), degrees),
         (max(moved / sqrt(more), least), more),

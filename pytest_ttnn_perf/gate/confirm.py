@@ -11,9 +11,8 @@ from pytest_ttnn_perf.core.hardware import first_difference
 from pytest_ttnn_perf.core.metric import Source, median
 from pytest_ttnn_perf.core.observation import End, EndKind, Outcome, Reason
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.machine_shift import change_again
-from pytest_ttnn_perf.gate.ratios import news_of
+from pytest_ttnn_perf.gate.ratios import POLICY, news_of
 from pytest_ttnn_perf.gate.update import Action, actions_of
 
 if TYPE_CHECKING:
@@ -193,7 +192,7 @@ def in_doubt(judged: JudgedTest, known: Callable[[Source], bool]) -> frozenset[s
         if not verdict.metric.compared_by_ratio or source in MEASURED_ONCE or not verdict.limit:
             continue
         tolerance = observed.limits.tolerance
-        floor = min(DEFAULT_POLICY.floor if tolerance is None else tolerance, verdict.limit)
+        floor = min(POLICY.floor if tolerance is None else tolerance, verdict.limit)
         if verdict.undecided or (not known(source) and (verdict.change or 0.0) > floor):
             found.add(name)
     return frozenset(found)

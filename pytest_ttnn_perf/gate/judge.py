@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
@@ -22,7 +21,7 @@ from pytest_ttnn_perf.core.observation import (
     Verdict,
 )
 from pytest_ttnn_perf.core.text import counted
-from pytest_ttnn_perf.gate.ratios import centre_of, judge_ratio, mad
+from pytest_ttnn_perf.gate.ratios import POLICY, centre_of, judge_ratio, mad
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,45 +35,6 @@ if TYPE_CHECKING:
     Suites: TypeAlias = Mapping[Source, Suite]
 
 
-class Policy(Struct, frozen=True):
-    """Default limits. All are fractions unless their name says otherwise."""
-
-    #: No regression below this is ever reported, however quiet a test looks.
-    floor: float = 0.02
-    #: How far runs are assumed to lie apart until they show it.
-    prior_wall: float = 0.015
-    prior_device: float = 0.005
-    #: What is assumed weighs as so many runs, or processes, or tests of the run that is judged.
-    weight: int = 10
-    #: The chance that an unchanged test is beyond its limit, if its noise is what the rule takes it
-    #: to be. It is not always: see how often the gate is wrong.
-    chance: float = 4e-4
-    #: A test with this many times the usual variance is no pattern for others.
-    wild: float = 9.0
-    #: The most of the noise that is taken to be new in each process: calm nights do not last.
-    most_fresh: float = 0.9
-    #: The most by which a run whose tests lie further apart than usual widens limits: what is
-    #: further apart has changed.
-    widest: float = 2.0
-    #: A first measurement beyond this part of the limit is measured again, ...
-    screen: float = 0.7
-    #: ... and cleared by a measurement that is within this part of it, ...
-    agree: float = 0.5
-    #: ... or by the mean of as many as this.
-    passes: int = 4
-    #: A limit beyond this would let through what must be noticed; and a change below this is only
-    #: told while a baseline has few runs.
-    too_noisy: float = 0.20
-    #: Fewer runs do not show a test's noise, and fewer tests say nothing of the machine.
-    few: int = 3
-    #: Least noise believed of rounds that are compared in turns.
-    least_noise: float = 0.003
-    bytes_tolerance: float = 0.02
-    #: Largest drop in accuracy, in its own unit; scaled up for metrics beyond 1 (percentages).
-    accuracy_drop: float = 0.002
-
-
-DEFAULT_POLICY = Policy()
 #: Each metric is judged by its own baseline alone.
 NO_SUITES: Final[Suites] = {}
 
@@ -284,9 +244,9 @@ def _judge_metric(
         return _judge_equal(observed, baseline)
     if observed.metric.compared_by_ratio:
         suite = suites.get(observed.metric.source)
-        verdict = judge_ratio(observed, baseline, policy=DEFAULT_POLICY, suite=suite)
+        verdict = judge_ratio(observed, baseline, suite=suite)
         return verdict if observed.rounds is None else _by_rounds(verdict, observed.rounds)
-    return _judge_difference(observed, baseline, policy=DEFAULT_POLICY)
+    return _judge_difference(observed, baseline)
 
 
 def _by_rounds(verdict: Verdict, rounds: Verdict) -> Verdict:
@@ -414,18 +374,16 @@ def _no_data(
 # Counts, bytes, accuracies and values that must not change are compared by difference.
 
 
-def _judge_difference(
-    observed: MetricObservation, baseline: MetricBaseline, *, policy: Policy
-) -> Verdict:
+def _judge_difference(observed: MetricObservation, baseline: MetricBaseline) -> Verdict:
     metric, tolerance = observed.metric, observed.limits.tolerance
     value = representative(metric, observed.samples)
     medians = tuple(session.median for session in baseline.current)
     centre, worst = median(medians), None
     if metric.kind is Kind.ACCURACY:
-        gain = policy.accuracy_drop * max(1.0, abs(centre)) if tolerance is None else tolerance
+        gain = POLICY.accuracy_drop * max(1.0, abs(centre)) if tolerance is None else tolerance
         worst = representative(baseline.metric, medians)
     else:
-        usual = policy.bytes_tolerance if metric.kind is Kind.BYTES else 0.0
+        usual = POLICY.bytes_tolerance if metric.kind is Kind.BYTES else 0.0
         share = usual if tolerance is None else tolerance
         gain = share * abs(centre)
     cap = observed.limits.max_regression
@@ -489,7 +447,7 @@ def is_learning(verdict: Verdict) -> bool:
 
     What is assumed of their noise may be too little, but not by so much.
     """
-    small = verdict.change is not None and round(verdict.change, 9) < DEFAULT_POLICY.too_noisy
+    small = verdict.change is not None and round(verdict.change, 9) < POLICY.too_noisy
     return verdict.provisional and verdict.reason is None and small
 
 

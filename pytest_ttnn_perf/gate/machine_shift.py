@@ -11,9 +11,9 @@ from pytest_ttnn_perf.core.codec import LARGEST
 from pytest_ttnn_perf.core.hardware import first_difference
 from pytest_ttnn_perf.core.metric import Better, Source, median
 from pytest_ttnn_perf.core.observation import NO_LIMITS, Outcome, Reason, Shift, Verdict
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.ratios import (
     MAD_TO_SIGMA,
+    POLICY,
     band_of,
     histories_of,
     suite_of,
@@ -47,8 +47,7 @@ class Suites:
                 for source, baseline in speakers(test).items():
                     found.setdefault(source, []).append(baseline)
             self._known[hardware] = {
-                source: suite_of(baselines, policy=DEFAULT_POLICY)
-                for source, baselines in found.items()
+                source: suite_of(baselines) for source, baselines in found.items()
             }
         return self._known[hardware]
 
@@ -107,7 +106,7 @@ def _change(
         return None
     if not all(0 < sample <= LARGEST for sample in observed.samples):
         return None
-    band = band_of(stored, NO_LIMITS, policy=DEFAULT_POLICY, suite=suite, passes=1)
+    band = band_of(stored, NO_LIMITS, suite=suite, passes=1)
     sign = -1.0 if stored.metric.better is Better.HIGHER else 1.0
     return sign * log(median(observed.samples)) - band.centre, band.deviation
 
@@ -120,22 +119,22 @@ def _seen(
     The machine has moved as far as three quarters of the tests, or more, have: a change that some
     tests share is theirs.
     """
-    policy, count = DEFAULT_POLICY, len(seen)
-    if count < policy.few:
+    count = len(seen)
+    if count < POLICY.few:
         return suite._replace(move=None), None
     ordered = sorted(change for change, _ in seen)
     least, most = ordered[count // 4], ordered[-1 - count // 4]
     move = max(least, 0.0) + min(most, 0.0)
     middle = median(ordered)
     apart = MAD_TO_SIGMA * median([abs(change - middle) / own for change, own in seen])
-    spread = sqrt((count * apart**2 + policy.weight) / (count + policy.weight))
-    usual = suite.usual_move(policy)
+    spread = sqrt((count * apart**2 + POLICY.weight) / (count + POLICY.weight))
+    usual = suite.usual_move()
     shift = None
     if abs(move - usual.centre) > usual.limit:
         side = 1 if middle > 0 else -1
         moved = sum(1 for change, _ in seen if side * change > side * middle / 2)
         shift = Shift(expm1(middle), moved, count, source=source)
-    return suite._replace(move=move, spread=min(max(spread, 1.0), policy.widest)), shift
+    return suite._replace(move=move, spread=min(max(spread, 1.0), POLICY.widest)), shift
 
 
 def bears_out(shift: Shift, move: float) -> bool:
@@ -196,6 +195,6 @@ def likeness(one: MetricBaseline, other: MetricBaseline) -> float:
         apart = [(a - middles[0], b - middles[1]) for a, b in pairs]
         lengths = sqrt(sum(a * a for a, _ in apart) * sum(b * b for _, b in apart))
         correlation = sum(a * b for a, b in apart) / lengths if lengths else 0.0
-    noises = [band_of(each, NO_LIMITS, policy=DEFAULT_POLICY).deviation for each in (one, other)]
-    weight = len(pairs) / (len(pairs) + DEFAULT_POLICY.weight)
+    noises = [band_of(each, NO_LIMITS).deviation for each in (one, other)]
+    weight = len(pairs) / (len(pairs) + POLICY.weight)
     return weight * correlation + (1 - weight) * min(noises) / max(noises)

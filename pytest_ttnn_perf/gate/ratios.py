@@ -9,6 +9,8 @@ from math import exp, expm1, log, log1p, sqrt
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec import Struct
+
 from pytest_ttnn_perf.core.metric import Better, Source, median
 from pytest_ttnn_perf.core.observation import Outcome, Verdict
 
@@ -18,9 +20,47 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
     from pytest_ttnn_perf.core.metric import Metric
     from pytest_ttnn_perf.core.observation import Limits, MetricObservation
-    from pytest_ttnn_perf.gate.judge import Policy
 
 
+class Policy(Struct, frozen=True):
+    """Default limits. All are fractions unless their name says otherwise."""
+
+    #: No regression below this is ever reported, however quiet a test looks.
+    floor: float = 0.02
+    #: How far runs are assumed to lie apart until they show it.
+    prior_wall: float = 0.015
+    prior_device: float = 0.005
+    #: What is assumed weighs as so many runs, or processes, or tests of the run that is judged.
+    weight: int = 10
+    #: The chance that an unchanged test is beyond its limit, if its noise is what the rule takes it
+    #: to be. It is not always: see how often the gate is wrong.
+    chance: float = 4e-4
+    #: A test with this many times the usual variance is no pattern for others.
+    wild: float = 9.0
+    #: The most of the noise that is taken to be new in each process: calm nights do not last.
+    most_fresh: float = 0.9
+    #: The most by which a run whose tests lie further apart than usual widens limits: what is
+    #: further apart has changed.
+    widest: float = 2.0
+    #: A first measurement beyond this part of the limit is measured again, ...
+    screen: float = 0.7
+    #: ... and cleared by a measurement that is within this part of it, ...
+    agree: float = 0.5
+    #: ... or by the mean of as many as this.
+    passes: int = 4
+    #: A limit beyond this would let through what must be noticed; and a change below this is only
+    #: told while a baseline has few runs.
+    too_noisy: float = 0.20
+    #: Fewer runs do not show a test's noise, and fewer tests say nothing of the machine.
+    few: int = 3
+    #: Least noise believed of rounds that are compared in turns.
+    least_noise: float = 0.003
+    bytes_tolerance: float = 0.02
+    #: Largest drop in accuracy, in its own unit; scaled up for metrics beyond 1 (percentages).
+    accuracy_drop: float = 0.002
+
+
+POLICY: Final = Policy()
 #: Makes the MAD of normal noise an estimate of its standard deviation: 1/Φ⁻¹(3/4).
 MAD_TO_SIGMA: Final = 1.4826
 #: Standard error of a median over that of a mean, for normal noise: √(π/2).
@@ -103,7 +143,7 @@ class Suite(NamedTuple):
     move: float | None = 0.0
     spread: float = 1.0
 
-    def usual_move(self, policy: Policy) -> Band:
+    def usual_move(self) -> Band:
         """Return how the machine usually moves, and the limit for its move.
 
         It is judged like a test.
@@ -112,19 +152,19 @@ class Suite(NamedTuple):
         centre = median(moves) if moves else 0.0
         count = max(len(moves), 1)
         squares = sum((move - centre) ** 2 for move in moves)
-        degrees = count - 1 + policy.weight
-        variance = (squares + policy.weight * self.prior**2) / degrees
-        noise = t_quantile(1 - policy.chance, degrees) * sqrt(variance * (1 + _OF_MEDIAN / count))
-        limit = max(noise, log1p(policy.floor))
+        degrees = count - 1 + POLICY.weight
+        variance = (squares + POLICY.weight * self.prior**2) / degrees
+        noise = t_quantile(1 - POLICY.chance, degrees) * sqrt(variance * (1 + _OF_MEDIAN / count))
+        limit = max(noise, log1p(POLICY.floor))
         return Band(centre, limit, limit, noise, sqrt(variance), count)
 
 
-def suite_of(baselines: Sequence[MetricBaseline], *, policy: Policy) -> Suite:
+def suite_of(baselines: Sequence[MetricBaseline]) -> Suite:
     """Return what baselines of one source show together."""
     known = [histories_of(baseline) for baseline in baselines]
     on_device = any(baseline.metric.source is not _WALL for baseline in baselines)
-    prior = policy.prior_device if on_device else policy.prior_wall
-    machine = _moves(known, policy)
+    prior = POLICY.prior_device if on_device else POLICY.prior_wall
+    machine = _moves(known)
     residuals = [_residuals(histories, machine) for histories in known]
     shown = [
         (sum(r * r for r in each), len(each) - len(k))
@@ -132,28 +172,28 @@ def suite_of(baselines: Sequence[MetricBaseline], *, policy: Policy) -> Suite:
     ]
     shown = [(squares, degrees) for squares, degrees in shown if degrees]
     # One test that is far noisier than the others is no pattern for them.
-    most = policy.wild * median([squares / degrees for squares, degrees in shown] or [0.0])
+    most = POLICY.wild * median([squares / degrees for squares, degrees in shown] or [0.0])
     squares = sum(min(squares, most * degrees) for squares, degrees in shown)
     degrees = sum(degrees for _, degrees in shown)
-    variance = (squares + policy.weight * prior**2) / (degrees + policy.weight)
+    variance = (squares + POLICY.weight * prior**2) / (degrees + POLICY.weight)
     within = [within_of(baseline) ** 2 for baseline in baselines]
     processes = [_processes(histories) for histories in known]
-    new = sum(squares for squares, _ in processes) + policy.weight * sum(within) / len(within)
+    new = sum(squares for squares, _ in processes) + POLICY.weight * sum(within) / len(within)
     # Runs differ no less than the processes of one of them.
     count = sum(degrees for _, degrees in processes)
-    variance = max(variance, new / (count + policy.weight))
+    variance = max(variance, new / (count + POLICY.weight))
     variances = [
-        _variance(each, len(histories), max(variance, own), policy)
+        _variance(each, len(histories), max(variance, own))
         for each, histories, own in zip(residuals, known, within, strict=True)
     ]
     mean = sum(variances) / len(variances)
     all_of_it = sum(own * degrees for own, (_, degrees) in zip(variances, processes, strict=True))
-    share = min(new / (all_of_it + policy.weight * mean), policy.most_fresh)
+    share = min(new / (all_of_it + POLICY.weight * mean), POLICY.most_fresh)
     follows = _follows(residuals, variances)
     return Suite(prior, variance, sqrt(median(variances)), share * mean, share, follows, machine)
 
 
-def _moves(known: Sequence[Sequence[History]], policy: Policy) -> dict[str, float]:
+def _moves(known: Sequence[Sequence[History]]) -> dict[str, float]:
     """Return the median move of tests in each run."""
     by_run: dict[str, list[float]] = {}
     for histories in known:
@@ -161,7 +201,7 @@ def _moves(known: Sequence[Sequence[History]], policy: Policy) -> dict[str, floa
             centre = median(history.values)
             for run, value in zip(history.runs, history.values, strict=True):
                 by_run.setdefault(run, []).append(value - centre)
-    told = {run: moves for run, moves in by_run.items() if run and len(moves) >= policy.few}
+    told = {run: moves for run, moves in by_run.items() if run and len(moves) >= POLICY.few}
     middles = {run: median(moves) for run, moves in told.items()}
     apart = [abs(move - middles[run]) for run, moves in told.items() for move in moves]
     spread = MAD_TO_SIGMA * median(apart) if apart else 0.0
@@ -204,10 +244,10 @@ def _tamed(residuals: Sequence[float]) -> list[float]:
     return [max(-most, min(residual, most)) for residual in residuals]
 
 
-def _variance(residuals: Sequence[float], sides: int, usual: float, policy: Policy) -> float:
+def _variance(residuals: Sequence[float], sides: int, usual: float) -> float:
     """Return a variance between runs, shrunk to a usual one."""
     squares = sum(residual**2 for residual in _tamed(residuals))
-    return (squares + policy.weight * usual) / (len(residuals) - sides + policy.weight)
+    return (squares + POLICY.weight * usual) / (len(residuals) - sides + POLICY.weight)
 
 
 def _follows(residuals: Sequence[Sequence[float]], variances: Sequence[float]) -> float:
@@ -269,7 +309,6 @@ def band_of(
     baseline: MetricBaseline,
     limits: Limits,
     *,
-    policy: Policy,
     suite: Suite | None = None,
     samples: int | None = None,
     passes: int | None = None,
@@ -279,29 +318,28 @@ def band_of(
     Args:
         baseline: The baseline of the metric.
         limits: What the author of the test asks for.
-        policy: The gate's constants.
         suite: What the baselines show together; None for this one alone.
         samples: How many the new measurement has; None for as many as the stored ones.
         passes: How many processes decide; None for as many as a suspect gets.
     """
-    suite = suite or suite_of((baseline,), policy=policy)
+    suite = suite or suite_of((baseline,))
     histories = histories_of(baseline)
     centre = median(_less_machine(histories[0], suite.machine))
     residuals = _residuals(histories, suite.machine)
     within = within_of(baseline, samples) ** 2
     squares, degrees = _processes(histories)
-    squares = min(squares, policy.wild * degrees * suite.fresh) if suite.fresh else squares
-    fresh = (squares + policy.weight * suite.fresh) / (degrees + policy.weight)
-    variance = _variance(residuals, len(histories), max(suite.variance, within), policy)
+    squares = min(squares, POLICY.wild * degrees * suite.fresh) if suite.fresh else squares
+    fresh = (squares + POLICY.weight * suite.fresh) / (degrees + POLICY.weight)
+    variance = _variance(residuals, len(histories), max(suite.variance, within))
     share = min(suite.share, max(fresh, within) / variance)
     error = _OF_MEDIAN / len(histories[0].values)
     lasting = variance * (1 - share) * (1 + suite.follows)
     if suite.move is None:  # nothing tells of the machine: it may be as in any run
-        lasting += suite.usual_move(policy).deviation ** 2 if suite.machine else 0.0
-    expected = lasting * (1 + error) + variance * share * (1 / (passes or policy.passes) + error)
-    freedom = len(residuals) - len(histories) + policy.weight
-    noise = t_quantile(1 - policy.chance, freedom) * sqrt(expected)
-    floor = policy.floor if limits.tolerance is None else limits.tolerance
+        lasting += suite.usual_move().deviation ** 2 if suite.machine else 0.0
+    expected = lasting * (1 + error) + variance * share * (1 / (passes or POLICY.passes) + error)
+    freedom = len(residuals) - len(histories) + POLICY.weight
+    noise = t_quantile(1 - POLICY.chance, freedom) * sqrt(expected)
+    floor = POLICY.floor if limits.tolerance is None else limits.tolerance
     limit = gain = max(noise * suite.spread, log1p(floor))
     if limits.max_regression is not None:
         limit = min(limit, log1p(limits.max_regression))
@@ -312,7 +350,6 @@ def judge_ratio(
     observed: MetricObservation,
     baseline: MetricBaseline,
     *,
-    policy: Policy,
     suite: Suite | None = None,
 ) -> Verdict:
     """Judge a time or a throughput whose samples are all above zero.
@@ -322,22 +359,20 @@ def judge_ratio(
     half of it. What was no suspect at first is no regression by what came after.
     """
     limits, samples, metric = observed.limits, observed.samples, baseline.metric
-    suite = suite or suite_of((baseline,), policy=policy)
-    band = band_of(baseline, limits, policy=policy, suite=suite, samples=len(samples))
+    suite = suite or suite_of((baseline,))
+    band = band_of(baseline, limits, suite=suite, samples=len(samples))
     sign = _sign(metric)
     first = sign * log(median(samples)) - band.centre
-    found = _decide(first, observed, band, suite.move, policy=policy, sign=sign)
+    found = _decide(first, observed, band, suite.move, sign=sign)
     if found.passes is not None:
-        band = band_of(
-            baseline, limits, policy=policy, suite=suite, samples=len(samples), passes=found.passes
-        )
+        band = band_of(baseline, limits, suite=suite, samples=len(samples), passes=found.passes)
     limit, change = band.limit, found.change
     if change > limit:
         outcome = Outcome.REGRESSED
     elif change < -band.gain:
         # The limit it is beyond, which is not the one for what gets worse.
         outcome, limit = Outcome.IMPROVED, band.gain
-    elif is_too_noisy(band.noise, limits, policy=policy):
+    elif is_too_noisy(band.noise, limits):
         outcome, limit = Outcome.TOO_NOISY, max(limit, band.noise)
     else:
         outcome = _WITHIN
@@ -351,7 +386,7 @@ def judge_ratio(
         exp(sign * band.centre),
         expm1(min(change, _LARGEST_LOG)),
         expm1(min(limit, _LARGEST_LOG)),
-        band.runs < policy.few,
+        band.runs < POLICY.few,
         len(samples),
         len(baseline.sessions) - baseline.since,
         tuple(map(median, observed.confirmations)),
@@ -382,7 +417,6 @@ def _decide(
     band: Band,
     machine: float | None,
     *,
-    policy: Policy,
     sign: float,
 ) -> _Found:
     """Return what the measurements of a metric say together."""
@@ -393,7 +427,7 @@ def _decide(
     # Once it was measured again, the record says what the machine was taken to do.
     move = _excused(first, told[0] if observed.confirmations else machine, side)
     size = side * (first - move)
-    if size <= policy.screen * bound:
+    if size <= POLICY.screen * bound:
         # What the machine did is said only where it excuses.
         excused = side * first > bound
         return (
@@ -409,7 +443,7 @@ def _decide(
     changes = [change - each for change, each in zip(again, moves, strict=True)]
     known = any(each is not None for each in told)
     nearest = min(range(len(changes)), key=lambda number: side * changes[number])
-    if side * changes[nearest] <= policy.agree * bound:
+    if side * changes[nearest] <= POLICY.agree * bound:
         change = side * max(side * changes[nearest], -min(band.limit, band.gain))
         return _Found(change, moves[nearest], known)
     mean, moved = (sum(part) / len(again) for part in (changes, moves))
@@ -425,12 +459,12 @@ def _excused(change: float, machine: float | None, side: float) -> float:
     return side * max(min(side * (machine or 0.0), side * change), 0.0)
 
 
-def is_too_noisy(noise: float, limits: Limits, *, policy: Policy) -> bool:
+def is_too_noisy(noise: float, limits: Limits) -> bool:
     """Return whether noise (a logarithm) hides what must not be hidden.
 
     A tolerance above the usual bound is the author's word that such a change is fine.
     """
-    return noise > log1p(policy.too_noisy) and noise > log1p(limits.tolerance or 0.0)
+    return noise > log1p(POLICY.too_noisy) and noise > log1p(limits.tolerance or 0.0)
 
 
 def centre_of(baseline: MetricBaseline) -> float:

@@ -23,8 +23,8 @@ from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.metric import Kind
 from pytest_ttnn_perf.core.observation import Outcome, Reason, Verdict
 from pytest_ttnn_perf.core.settings import Update
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, is_learning, session_of
-from pytest_ttnn_perf.gate.ratios import band_of, is_too_noisy
+from pytest_ttnn_perf.gate.judge import is_learning, session_of
+from pytest_ttnn_perf.gate.ratios import POLICY, band_of, is_too_noisy
 from pytest_ttnn_perf.gate.rules_on_numbers import pcc_error_grew
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _is_accident(verdict: Verdict, observed: MetricObservation) -> bool:
     if verdict.outcome is Outcome.TOO_NOISY or not observed.confirmations or not verdict.centre:
         return False
     distance = abs(log(session_of(observed, observed.samples).median / verdict.centre))
-    return distance > log1p(DEFAULT_POLICY.too_noisy)
+    return distance > log1p(POLICY.too_noisy)
 
 
 def actions_of(judged: JudgedTest, update: Update) -> Mapping[str, Action]:
@@ -295,8 +295,8 @@ def _noted(change: Change) -> Iterator[tuple[str, MetricObservation]]:
         observed = change.observation.metrics[name]
         if observed.metric.compared_by_ratio:
             stored = MetricBaseline(observed.metric, change.measured[name])
-            noise = band_of(stored, observed.limits, policy=DEFAULT_POLICY).noise
-            if is_too_noisy(noise, observed.limits, policy=DEFAULT_POLICY):
+            noise = band_of(stored, observed.limits).noise
+            if is_too_noisy(noise, observed.limits):
                 yield name, replace(observed, note=_TOO_NOISY.format(100 * expm1(noise)))
 
 

@@ -25,7 +25,7 @@ from pytest_ttnn_perf.core.observation import (
 from pytest_ttnn_perf.core.settings import USUAL_ROUNDS, Settings, TooNoisy
 from pytest_ttnn_perf.experiments.paired import Plan, Round, judge_rounds
 from pytest_ttnn_perf.gate.confirm import in_doubt
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
+from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.gate.judging import failing_verdicts
 from pytest_ttnn_perf.gate.ratios import judge_ratio, suite_of
 from pytest_ttnn_perf.report.sentences import sentence
@@ -136,11 +136,11 @@ def share_found(effect: float, *, rounds: bool, count: int = 150) -> float:
             samples = process(chance.gauss(0, NIGHT))
             sessions.append(Session(median(samples), 0.02, 10, f"r{run}"))
         baseline = MetricBaseline(TIME, tuple(sessions))
-        suite = suite_of((baseline,), policy=DEFAULT_POLICY)._replace(move=None)
+        suite = suite_of((baseline,))._replace(move=None)
         night = chance.gauss(0, NIGHT)
         passes = [process(night, effect) for _ in range(5)]
         seen = MetricObservation(TIME, passes[0], () if rounds else tuple(passes[1:]))
-        verdict = judge_ratio(seen, baseline, policy=DEFAULT_POLICY, suite=suite)
+        verdict = judge_ratio(seen, baseline, suite=suite)
         once = JudgedTest(Observation("t", {"t": seen}), (verdict,))
         if rounds and in_doubt(once, lambda _: False):
             turns = [

@@ -12,7 +12,6 @@ from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, MetricObservation, Observation
 from pytest_ttnn_perf.experiments.calibrate import MetricNoise, calibrate_metrics
 from pytest_ttnn_perf.experiments.rounds import Sessions, baselines_of
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.ratios import band_of
 
 TIME = Metric("latency", "ms")
@@ -34,7 +33,7 @@ RUNS = (timed(10, 10.1, 9.9), timed(10.3, 10.4, 10.2), timed(9.8, 9.9, 9.7))
 @pytest.mark.parametrize("confirm", [0, 2])
 def test_columns_follow_from_the_limit_and_the_noise_of_the_sessions(confirm: int) -> None:
     row = only_row(*RUNS, confirm=confirm)
-    limit = band_of(baselines_of(list(RUNS))["latency"], NO_LIMITS, policy=DEFAULT_POLICY).limit
+    limit = band_of(baselines_of(list(RUNS))["latency"], NO_LIMITS).limit
     # By hand: scaled MADs of 1 %, and the deviation of three logarithms.
     assert row.within == pytest.approx(1.4826 * 0.01, rel=0.02)
     assert row.between == pytest.approx(log(10.3 / 9.8) / 2, rel=0.01)

@@ -23,7 +23,7 @@ from pytest_ttnn_perf.core.observation import (
 )
 from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.gate.confirm import MachineMoves, add_confirmation, in_question
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
+from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.gate.ratios import Suite, band_of
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def test_a_pass_that_goes_wrong_confirms_nothing(again: Observation, why: str) -
 
 
 #: The limit of three equal runs, where nothing is new in a process.
-LIMIT = band_of(stored("t").metrics["t"], NO_LIMITS, policy=DEFAULT_POLICY).limit
+LIMIT = band_of(stored("t").metrics["t"], NO_LIMITS).limit
 
 
 def at(limits: float) -> float:

@@ -25,7 +25,7 @@ from pytest_ttnn_perf.core.observation import (
     encode_run,
 )
 from pytest_ttnn_perf.core.settings import Settings
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
+from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.gate.judging import judge_run
 from pytest_ttnn_perf.gate.machine_shift import Suites
 from pytest_ttnn_perf.gate.ratios import band_of, suite_of
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 LATENCY = Metric("latency", "ms", kind=Kind.TIME)
 KERNEL = Metric("kernel_time", "ms", source=Source.DEVICE)
-SUITE = suite_of([times(10, 10, 10)] * 8, policy=DEFAULT_POLICY)
+SUITE = suite_of([times(10, 10, 10)] * 8)
 #: The limit of a test with three equal runs in a suite of such tests.
-LIMIT = band_of(times(10, 10, 10), NO_LIMITS, policy=DEFAULT_POLICY, suite=SUITE).limit
+LIMIT = band_of(times(10, 10, 10), NO_LIMITS, suite=SUITE).limit
 
 
 def seen(test: str, *limits: float, machine: tuple[float, ...] = ()) -> JudgedTest:

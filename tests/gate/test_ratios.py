@@ -9,8 +9,8 @@ import pytest
 from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, MetricObservation, Outcome, Verdict
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.ratios import (
+    POLICY,
     Band,
     Suite,
     band_of,
@@ -23,7 +23,7 @@ from pytest_ttnn_perf.gate.ratios import (
 WALL = Metric("wall_time", "ns")
 RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)
 KERNEL = Metric("kernel", "s", source=Source.DEVICE)
-PRIOR, CHANCE, WEIGHT = 0.015, DEFAULT_POLICY.chance, DEFAULT_POLICY.weight
+PRIOR, CHANCE, WEIGHT = 0.015, POLICY.chance, POLICY.weight
 #: A suite in which nothing is new in a process, and tests differ by the prior.
 LASTING = Suite(PRIOR, PRIOR**2, PRIOR)
 
@@ -44,7 +44,7 @@ def around(*residuals: float) -> MetricBaseline:
 def band(
     stored: MetricBaseline, limits: Limits = NO_LIMITS, suite: Suite = LASTING, **more: int
 ) -> Band:
-    return band_of(stored, limits, policy=DEFAULT_POLICY, suite=suite, **more)
+    return band_of(stored, limits, suite=suite, **more)
 
 
 def reach(variance: float, runs: int, current: int, sides: int = 1) -> float:
@@ -104,7 +104,7 @@ def test_sessions_of_one_run_count_once_and_show_how_far_processes_lie_apart() -
     assert centre_of(stored) == approx(1.02e6)
     least = 2 * log(1.04 / 1.02) ** 2  # the second furthest is nearer than this
     assert found.limit <= reach(variance + least, 3, 3)
-    assert 0 < suite_of([stored], policy=DEFAULT_POLICY).share < 1
+    assert 0 < suite_of([stored]).share < 1
 
 
 def test_runs_before_an_accept_tell_the_spread_but_not_the_centre() -> None:
@@ -120,13 +120,13 @@ def test_noise_of_samples_is_the_least_where_a_measurement_has_few(
 ) -> None:
     within = 1.2533 * 1.4826 * 0.3 / sqrt(count)
     stored = baseline(1e6, mad=0.3, n=16)
-    found = band_of(stored, NO_LIMITS, policy=DEFAULT_POLICY, suite=LASTING, samples=samples)
+    found = band_of(stored, NO_LIMITS, suite=LASTING, samples=samples)
     assert found.noise == approx(reach(within**2, 1, 1))
 
 
 def test_a_quiet_history_is_held_to_the_floor() -> None:
     quiet = baseline(*[1e6] * 20, metric=KERNEL)
-    alone = suite_of([quiet], policy=DEFAULT_POLICY)
+    alone = suite_of([quiet])
     assert band(quiet, suite=alone).limit == approx(log(1.02))
     assert band(quiet, Limits(tolerance=0.05), alone).limit == approx(log(1.05))
     assert band(quiet, Limits(tolerance=0.0), alone).limit == band(quiet, suite=alone).noise
@@ -139,16 +139,16 @@ def test_a_short_op_is_held_to_no_other_floor() -> None:
     metric = Metric("kernel", "ns", source=Source.DEVICE)
     stored = baseline(2200, 2201, 2198, 2203, mad=0.001, metric=metric)
     seen = MetricObservation(metric, (2200 * 1.06,))
-    assert judge_ratio(seen, stored, policy=DEFAULT_POLICY).outcome is Outcome.REGRESSED
+    assert judge_ratio(seen, stored).outcome is Outcome.REGRESSED
 
 
 def test_the_machine_leaves_the_noise_where_three_tests_tell_of_it() -> None:
     """All tests move together from night to night, which is no noise of theirs."""
     nights = (0.0, 0.08, -0.06, 0.05, 0.0, -0.09)
     tests = [around(*nights) for _ in range(3)]
-    suite = suite_of(tests, policy=DEFAULT_POLICY)
+    suite = suite_of(tests)
     assert list(suite.machine.values()) == pytest.approx(nights)
-    quiet, alone = band(tests[0], suite=suite), suite_of(tests[:1], policy=DEFAULT_POLICY)
+    quiet, alone = band(tests[0], suite=suite), suite_of(tests[:1])
     assert quiet.limit < band(tests[0], suite=alone).limit / 2
     # A run of one test does not know how its machine is.
     assert band(tests[0], suite=suite._replace(move=None)).limit > 2 * quiet.limit
@@ -157,7 +157,7 @@ def test_the_machine_leaves_the_noise_where_three_tests_tell_of_it() -> None:
 def test_a_test_with_its_own_nights_does_not_widen_the_limits_of_quiet_ones() -> None:
     quiet = [around(*[0.001 * (-1) ** (k + n) for k in range(10)]) for n in range(9)]
     noisy = around(*[0.2 * (-1) ** (k // 2) for k in range(10)])
-    suite, without = (suite_of(each, policy=DEFAULT_POLICY) for each in ([*quiet, noisy], quiet))
+    suite, without = (suite_of(each) for each in ([*quiet, noisy], quiet))
     assert suite.variance < 4 * without.variance
     assert band(noisy, suite=suite).limit > 5 * band(quiet[0], suite=suite).limit
 
@@ -172,7 +172,7 @@ def judged(
 ) -> Verdict:
     confirmations = tuple((value,) * 10 for value in again)
     run = MetricObservation(stored.metric, (now,) * 10, confirmations, machine, limits=limits)
-    return judge_ratio(run, stored, policy=DEFAULT_POLICY, suite=suite)
+    return judge_ratio(run, stored, suite=suite)
 
 
 def test_noise_beyond_twenty_per_cent_is_told_and_judged_with_all_the_same() -> None:

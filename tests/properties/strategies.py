@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import Limits, MetricObservation, Observation
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, Policy, judge_test
+from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.gate.ratios import judge_ratio
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ class Case(Struct, frozen=True):
     baseline: MetricBaseline
     run: MetricObservation
 
-    def judged(self, *, policy: Policy = DEFAULT_POLICY) -> Verdict:
+    def judged(self) -> Verdict:
         """Judge the run."""
-        return judge_ratio(self.run, self.baseline, policy=policy)
+        return judge_ratio(self.run, self.baseline)
 
     def with_samples(self, *samples: float) -> Case:
         """Return the case with other samples."""

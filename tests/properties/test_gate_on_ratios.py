@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.baseline import MetricBaseline, Session
 from pytest_ttnn_perf.core.metric import Better, Metric, median
 from pytest_ttnn_perf.core.observation import NO_LIMITS, MetricObservation, Outcome
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
-from pytest_ttnn_perf.gate.ratios import Band, band_of, judge_ratio, suite_of
+from pytest_ttnn_perf.gate.ratios import POLICY, Band, band_of, judge_ratio, suite_of
 from tests.properties.strategies import (
     MANY,
     SOME,
@@ -56,9 +55,9 @@ def _clear_of_every_edge(case: Case) -> bool:
     first = abs(math.log(median(case.run.samples)) - _sign(case.run.metric) * band.centre)
     edges = (
         abs(change) - math.log1p(verdict.limit),
-        first - DEFAULT_POLICY.screen * band.limit,
-        first - DEFAULT_POLICY.screen * band.gain,
-        band.noise - math.log1p(DEFAULT_POLICY.too_noisy),
+        first - POLICY.screen * band.limit,
+        first - POLICY.screen * band.gain,
+        band.noise - math.log1p(POLICY.too_noisy),
         band.noise - math.log1p(tolerance),
     )
     return min(map(abs, edges)) > 1e-9
@@ -66,7 +65,7 @@ def _clear_of_every_edge(case: Case) -> bool:
 
 def _band(case: Case) -> Band:
     samples = len(case.run.samples)
-    return band_of(case.baseline, case.run.limits, policy=DEFAULT_POLICY, samples=samples)
+    return band_of(case.baseline, case.run.limits, samples=samples)
 
 
 def _has_room(case: Case) -> bool:
@@ -166,8 +165,8 @@ def test_a_slow_machine_changes_no_verdict_on_a_suspect_where_it_is_known(
     case: Case, places: list[float], slower: float
 ) -> None:
     # The parts of the limit at which a measurement clears a suspect are edges, too.
-    parts = (DEFAULT_POLICY.agree, DEFAULT_POLICY.screen)
-    assume(places[0] > DEFAULT_POLICY.screen)
+    parts = (POLICY.agree, POLICY.screen)
+    assume(places[0] > POLICY.screen)
     assume(all(abs(place - part) > 1e-9 for place in places for part in parts))
     case = _with_one_sample(case)
     still = _measured(case, places, ())
@@ -209,19 +208,17 @@ def test_the_order_of_runs_does_not_matter(data: st.DataObject, random: Random) 
         sides += [session for run in runs for session in run]
     shuffled = replace(baseline, sessions=tuple(sides))
     # But for how much a run is like the one before.
-    suites = [
-        suite_of([e], policy=DEFAULT_POLICY)._replace(follows=0.3) for e in (baseline, shuffled)
-    ]
+    suites = [suite_of([e])._replace(follows=0.3) for e in (baseline, shuffled)]
     before, after = (
-        band_of(each, NO_LIMITS, policy=DEFAULT_POLICY, suite=suite)
+        band_of(each, NO_LIMITS, suite=suite)
         for each, suite in zip((baseline, shuffled), suites, strict=True)
     )
     assert list(after) == pytest.approx(list(before), rel=1e-9)
 
 
 def _limits(baseline: MetricBaseline, of_suite: MetricBaseline) -> Band:
-    suite = suite_of([of_suite], policy=DEFAULT_POLICY)._replace(follows=0.3)
-    return band_of(baseline, NO_LIMITS, policy=DEFAULT_POLICY, suite=suite)
+    suite = suite_of([of_suite])._replace(follows=0.3)
+    return band_of(baseline, NO_LIMITS, suite=suite)
 
 
 @SOME
@@ -240,10 +237,8 @@ def test_one_wild_run_does_not_widen_the_limit_for_good(
         )
         for each in (math.copysign(1, wild), wild + math.copysign(1, wild))
     )
-    suite = suite_of([stored], policy=DEFAULT_POLICY)._replace(move=0.0)
-    limits = [
-        band_of(e, NO_LIMITS, policy=DEFAULT_POLICY, suite=suite).limit for e in (far, further)
-    ]
+    suite = suite_of([stored])._replace(move=0.0)
+    limits = [band_of(e, NO_LIMITS, suite=suite).limit for e in (far, further)]
     assert limits[1] == pytest.approx(limits[0])
 
 
@@ -263,7 +258,7 @@ def test_more_passes_never_turn_a_clear_one_into_a_failure(
 def test_identical_numbers_never_fail(runs: int, tests: int, value: float) -> None:
     sessions = tuple(Session(value, 0.0, 9, f"{k}") for k in range(runs))
     baseline = MetricBaseline(Metric("m", "ms"), sessions)
-    suite = suite_of([baseline] * tests, policy=DEFAULT_POLICY)
+    suite = suite_of([baseline] * tests)
     run = MetricObservation(baseline.metric, (value,) * 9)
-    verdict = judge_ratio(run, baseline, policy=DEFAULT_POLICY, suite=suite)
+    verdict = judge_ratio(run, baseline, suite=suite)
     assert (verdict.outcome, verdict.undecided) == (Outcome.WITHIN, False)

@@ -20,8 +20,7 @@ from pytest_ttnn_perf.experiments.paired import (
     estimate,
     judge_rounds,
 )
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
-from pytest_ttnn_perf.gate.ratios import t_quantile
+from pytest_ttnn_perf.gate.ratios import POLICY, t_quantile
 from tests.properties.strategies import SOME, TIMINGS, between
 
 if TYPE_CHECKING:
@@ -154,7 +153,7 @@ def test_an_even_drift_cancels_exactly(plan: Plan, change: float, per_process: f
     drift = drifting(plan, change=change, per_process=per_process)
     found = estimate(TIME, drift)
     assert found.change == pytest.approx(change, abs=1e-9)
-    least = math.sqrt(2) * DEFAULT_POLICY.least_noise
+    least = math.sqrt(2) * POLICY.least_noise
     assert [deviation for deviation, _ in found.spreads] == pytest.approx([least, least])
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.core.observation import Outcome, Reason, Shift, Verdict
-from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.machine_shift import _seen, explain_by_shift
 from pytest_ttnn_perf.gate.ratios import suite_of
 from tests.properties.strategies import MANY, SOME, baselines, between
@@ -28,7 +27,7 @@ METRICS = (
 def test_a_machine_that_slows_all_tests_alike_is_told_by_that_factor(
     stored: list[object], slower: float
 ) -> None:
-    suite = suite_of(stored, policy=DEFAULT_POLICY)  # type: ignore[arg-type]
+    suite = suite_of(stored)  # type: ignore[arg-type]
     after, shift = _seen(suite, [(slower, 0.01)] * len(stored), Source.WALL)
     assert shift is not None
     assert shift.change == pytest.approx(math.expm1(slower))
