@@ -34,6 +34,7 @@ from pytest_ttnn_perf.core.observation import (
     Reason,
 )
 from pytest_ttnn_perf.core.settings import Checklist, Missing, TooNoisy
+from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.gate.judge import (
     NO_SUITES,
     doubt_gains,
@@ -269,7 +270,7 @@ def check_sweeps(tests: Mapping[str, JudgedTest], settings: Settings) -> dict[st
     return checked
 
 
-#: A load above this share of the processors means that others were at work.
+#: More work of others than this share of the processors disturbs times.
 _BUSY: Final = 0.5
 _WORDS: Final = {"host_hash": "host", "cpu_count": "processors", "system": "kernel"}
 
@@ -287,10 +288,20 @@ def see_machine(
         return None
     found = differences_of(observations, suites.store, hardware=hardware, environment=environment)
     differences = [difference_text(*each) for each in found]
-    load, processors = environment.load_1m, environment.cpu_count
-    if load is not None and processors and load > _BUSY * processors:
-        differences.append(f"load {load:g} on {processors} processors when the run began")
+    busy = busy_text({"load_1m": environment.load_1m, "cpu_count": environment.cpu_count})
+    differences += [f"{busy} when the run began"] if busy else []
     return replace(shift, differences=tuple(differences))
+
+
+def busy_text(environment: Mapping[str, Scalar]) -> str | None:
+    """Return the load of a machine that had other work."""
+    load, processors = environment.get("load_1m"), environment.get("cpu_count")
+    if not isinstance(load, (int, float)) or not isinstance(processors, int):
+        return None
+    # The load counts the test itself: where nothing else wants to run, all of it may be its own.
+    others = environment.get("runnable_threads")
+    is_busy = load - 1 > _BUSY * processors and others != 0
+    return f"load {load:.3g} on {counted(processors, 'processor')}" if is_busy else None
 
 
 def relabel_shifted(judged: JudgedTest, shift: Shift) -> JudgedTest:

@@ -49,7 +49,7 @@ class Policy(Struct, frozen=True):
     #: ... or by the mean of as many as this.
     passes: int = 4
     #: A limit beyond this would let through what must be noticed; and a change below this is only
-    #: told while a baseline has few runs.
+    #: a warning while a baseline has few runs.
     too_noisy: float = 0.20
     #: Fewer runs do not show a test's noise, and fewer tests say nothing of the machine.
     few: int = 3
@@ -201,11 +201,11 @@ def _moves(known: Sequence[Sequence[History]]) -> dict[str, float]:
             centre = median(history.values)
             for run, value in zip(history.runs, history.values, strict=True):
                 by_run.setdefault(run, []).append(value - centre)
-    told = {run: moves for run, moves in by_run.items() if run and len(moves) >= POLICY.few}
-    middles = {run: median(moves) for run, moves in told.items()}
-    apart = [abs(move - middles[run]) for run, moves in told.items() for move in moves]
+    common = {run: moves for run, moves in by_run.items() if run and len(moves) >= POLICY.few}
+    middles = {run: median(moves) for run, moves in common.items()}
+    apart = [abs(move - middles[run]) for run, moves in common.items() for move in moves]
     spread = MAD_TO_SIGMA * median(apart) if apart else 0.0
-    return {run: news_of(middles[run], spread, len(told[run])) for run in told}
+    return {run: news_of(middles[run], spread, len(common[run])) for run in common}
 
 
 def news_of(move: float, noise: float, tests: int) -> float:
@@ -422,10 +422,10 @@ def _decide(
     """Return what the measurements of a metric say together."""
     # Whichever side the first is on, the same holds with the other sign.
     side, bound = (1.0, band.limit) if first > 0 else (-1.0, band.gain)
-    told = [None if each is None else log1p(each) for each in observed.machine]
-    told += [None] * (1 + len(observed.confirmations) - len(told))
+    stated = [None if each is None else log1p(each) for each in observed.machine]
+    stated += [None] * (1 + len(observed.confirmations) - len(stated))
     # Once it was measured again, the record says what the machine was taken to do.
-    move = _excused(first, told[0] if observed.confirmations else machine, side)
+    move = _excused(first, stated[0] if observed.confirmations else machine, side)
     size = side * (first - move)
     if size <= POLICY.screen * bound:
         # What the machine did is said only where it excuses.
@@ -438,10 +438,10 @@ def _decide(
     again = [sign * log(median(samples)) - band.centre for samples in observed.confirmations]
     if not again:
         return _Found(first - move, move, machine_known=move != 0, passes=1, open=side > 0)
-    told = told[1 : 1 + len(again)]
-    moves = [_excused(change, each, side) for change, each in zip(again, told, strict=True)]
+    stated = stated[1 : 1 + len(again)]
+    moves = [_excused(change, each, side) for change, each in zip(again, stated, strict=True)]
     changes = [change - each for change, each in zip(again, moves, strict=True)]
-    known = any(each is not None for each in told)
+    known = any(each is not None for each in stated)
     nearest = min(range(len(changes)), key=lambda number: side * changes[number])
     if side * changes[nearest] <= POLICY.agree * bound:
         change = side * max(side * changes[nearest], -min(band.limit, band.gain))

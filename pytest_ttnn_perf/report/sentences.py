@@ -13,6 +13,8 @@ from pytest_ttnn_perf.core.metric import Better, Kind
 from pytest_ttnn_perf.core.observation import WITHOUT_BASELINE, Outcome, Reason
 from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.core.text import counted, digits, inert
+from pytest_ttnn_perf.gate.judge import is_learning
+from pytest_ttnn_perf.gate.ratios import POLICY
 from pytest_ttnn_perf.report.tables import (
     Fit,
     Line,
@@ -25,7 +27,7 @@ from pytest_ttnn_perf.report.tables import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.core.hardware import Hardware, Scalar
+    from pytest_ttnn_perf.core.hardware import Hardware
     from pytest_ttnn_perf.core.observation import (
         JudgedTest,
         MetricObservation,
@@ -64,7 +66,7 @@ def note_lines(tests: Sequence[JudgedTest], *, verbose: bool) -> Iterator[Line]:
                 found.setdefault(f"{name}: {observed.note}", []).append(test)
         for verdict in judged.verdicts:
             if verdict.undecided and verdict.confirmed:
-                size = f"{change_in_words(verdict)}, limit {_limit(verdict)}"
+                size = f"{change_in_words(verdict)}, limit {format_fraction(verdict.limit_as_read)}"
                 note = f"{verdict.metric.name}: {size}: undecided; --ttnn-perf-confirm=ab decides"
                 found.setdefault(note, []).append(test)
     yield from (Line(f"note {_where(names)}: {note}") for note, names in found.items())
@@ -133,11 +135,14 @@ def sentence(verdict: Verdict, *, more: int = 0) -> str:
         return f"{name} {_REASONED[verdict.reason](verdict, f'{now}{alike}')}"
     values = f"({now}, baseline {then})"
     if verdict.outcome is Outcome.TOO_NOISY:
-        return f"{name} cannot notice less than {_limit(verdict)} {values}"
+        return f"{name} cannot notice less than {format_fraction(verdict.limit_as_read)} {values}"
     shifted = ": no more than all tests" if verdict.outcome is Outcome.SHIFTED else ""
     runs = f" (provisional: {counted(verdict.runs, 'run')})" if verdict.provisional else ""
+    if verdict.outcome is Outcome.REGRESSED and is_learning(verdict):
+        runs = f" (a warning: {counted(verdict.runs, 'run')} of {POLICY.few} seen)"
     ops = f"; {verdict.detail}" if verdict.detail and verdict.reason is None else ""
-    return f"{name} {_measured(verdict)}, limit {_limit(verdict)} {values}{shifted}{runs}{ops}"
+    limit = f"limit {format_fraction(verdict.limit_as_read)}" if verdict.limit else "none allowed"
+    return f"{name} {_measured(verdict)}, {limit} {values}{shifted}{runs}{ops}"
 
 
 def _measured(verdict: Verdict) -> str:
@@ -234,25 +239,6 @@ def change_in_words(verdict: Verdict) -> str:
     if format_change(change) == format_change(0):
         return "no change"
     return f"{format_fraction(change)} {worse if verdict.change > 0 else better}"
-
-
-def _limit(verdict: Verdict) -> str:
-    return "no change" if not verdict.limit else format_fraction(verdict.limit_as_read)
-
-
-def busy_note(environment: Mapping[str, Scalar]) -> str | None:
-    """Return the load of a machine that had other work."""
-    load, processors = environment.get("load_1m"), environment.get("cpu_count")
-    if not isinstance(load, (int, float)) or not isinstance(processors, int):
-        return None
-    # The load counts the test itself: where nothing else wants to run, all of it may be its own.
-    others = environment.get("runnable_threads")
-    is_busy = load - 1 > _BUSY * processors and others != 0
-    return f"load {load:.3g} on {counted(processors, 'processor')}" if is_busy else None
-
-
-#: More work of others than that part of the processors disturbs times.
-_BUSY: Final = 0.5
 
 
 def _no_data(verdict: Verdict) -> str:

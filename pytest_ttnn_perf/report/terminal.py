@@ -15,6 +15,7 @@ from pytest_ttnn_perf.core.observation import QUIET, Outcome, Reason, value_of
 from pytest_ttnn_perf.core.settings import Update
 from pytest_ttnn_perf.core.text import counted, inert, inert_lines
 from pytest_ttnn_perf.gate.health import BaselineHealth
+from pytest_ttnn_perf.gate.judging import busy_text
 from pytest_ttnn_perf.report.findings import (
     State,
     finding_lines,
@@ -27,7 +28,6 @@ from pytest_ttnn_perf.report.sentences import (
     PRINTED,
     Rerun,
     accept_line,
-    busy_note,
     change_in_words,
     command_line,
     label,
@@ -396,7 +396,7 @@ def _causes(
     slower = any(verdict.outcome is Outcome.REGRESSED for verdict in verdicts)
     # A busy host changes no times of a device.
     of_host = any(verdict.metric.source is Source.WALL for verdict in verdicts)
-    busy = busy_note(judged.observation.environment) if slower and of_host else None
+    busy = busy_text(judged.observation.environment) if slower and of_host else None
     if judged.by_op:
         yield f"cause: {judged.by_op}", None
     elif (
