@@ -233,8 +233,11 @@ class Nest:
         if tree not in self.broken:
             self.broken[tree] = self.chance.random() < BROKEN
             places = self.places_of(commit)
-            near = [abs(n - (at - 0.5)) < 1 for n, at in zip(places, self.carriers, strict=False)]
-            if places[0] in {0, SIZES[0]} or (all(near) and not self.anywhere):
+            # The innermost repository that is not where the one around it has it.
+            pinned = [self.pins[n][places[n]] == places[n + 1] for n in range(len(self.pins))]
+            level = max((n + 1 for n, is_pinned in enumerate(pinned) if not is_pinned), default=0)
+            near = level <= self.level and 0 <= self.carriers[level] - places[level] <= 1
+            if places[0] in {0, SIZES[0]} or (near and not self.anywhere):
                 self.broken[tree] = False
         return self.broken[tree]
 

@@ -29,6 +29,7 @@ class PassKind(Enum):
     CONFIRM = "confirm"
     CALIBRATE = "calibrate"
     AB = "ab"
+    HOST = "host"
 
 
 class ComparedVersions(Struct, frozen=True):

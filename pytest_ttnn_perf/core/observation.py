@@ -405,7 +405,7 @@ class Observation(Struct, frozen=True):
     in with all others. ``profiles_itself``: it starts a profiled process of its own. ``attached``
     are its captures, from the folder that it ran in, as far as they are below that. ``conditions``
     are recorded on request: of each metric ``warmup``, ``iterations``, ``depth`` and the shapes of
-    ``inputs``.
+    ``inputs``. ``host`` says which calls make its wall time slower.
     """
 
     # In the order of the file.
@@ -433,6 +433,7 @@ class Observation(Struct, frozen=True):
     sweep: Omit[SweepPoint | None] = None
     attached: Omit[tuple[str, ...]] = ()
     conditions: Omit[Mapping[str, dict[str, Any]]] = {}
+    host: Omit[str | None] = None
 
     @property
     def outcomes(self) -> Mapping[str, RuleOutcome]:

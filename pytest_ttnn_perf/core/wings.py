@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.readers import attach as captures
     from pytest_ttnn_perf.analysis.show import attribution as changes
     from pytest_ttnn_perf.experiments import ab as rounds
+    from pytest_ttnn_perf.experiments import host
 
-    __all__ = ["captures", "changes", "findings", "history", "rounds"]
+    __all__ = ["captures", "changes", "findings", "history", "host", "rounds"]
 
 _table = ""
 

@@ -401,6 +401,13 @@ class Version:
         self.workers.cwd_on_path = finds_modules_in(move.cwd)
         self.workers.environment = move.environment(self.workers.environment)
 
+    def follow(self, after: Version, collected: Message) -> None:
+        """Take the root and the settings of the version that is collected first."""
+        root = collected["root"]
+        if root is not None:
+            self.versions = replace(self.versions, settings=Path(root))
+            self.rootdir = replace(self.move, root=after.move.tree).path(root)
+
 
 # Judging: every gated metric of the tests that both versions have.
 
@@ -716,11 +723,7 @@ class Turns:
         if before.is_narrowed and before.tests is None:
             identities = collected["identities"]
             before.tests = tuple(identities.get(test, test) for test in collected["tests"])
-        root = collected["root"]
-        if root is not None:
-            before.versions = replace(before.versions, settings=Path(root))
-            there = replace(before.move, root=after.move.tree)
-            before.rootdir = there.path(root)
+        before.follow(after, collected)
 
     def _report(self, number: int, place: int, name: str, done: int, of: int | None) -> None:
         part = number - 1 + (place + (done / of if of else 0.0)) / 2

@@ -12,8 +12,10 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.codec import decode, encode
 from pytest_ttnn_perf.core.errors import TtnnPerfError, UsageError
-from pytest_ttnn_perf.core.observation import End, EndKind, Observation, Run
+from pytest_ttnn_perf.core.metric import OF_DEVICE, Source
+from pytest_ttnn_perf.core.observation import End, EndKind, Observation, Outcome, Run
 from pytest_ttnn_perf.core.settings import AB, Update
+from pytest_ttnn_perf.core.text import NANOSECONDS_IN
 from pytest_ttnn_perf.gate.confirm import (
     MEASURED_ONCE,
     MachineMoves,
@@ -50,7 +52,6 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.core.baseline import MetricBaseline
     from pytest_ttnn_perf.core.hardware import Hardware
-    from pytest_ttnn_perf.core.metric import Source
     from pytest_ttnn_perf.core.observation import (
         Coverage,
         JudgedTest,
@@ -278,6 +279,30 @@ class GateRun:
             note = metrics[name].note if told else f"not compared in turns: {why_not}"
             metrics[name] = replace(metrics[name], rounds=told, note=note)
         return self._record(replace(observation, metrics=metrics))
+
+    def slower_on_host(self, test: str) -> tuple[str, float] | None:
+        """Return the commit of a baseline, and a slowdown in ns of the wall time alone.
+
+        None where a device is slower too, or where nothing else is checked out.
+        """
+        judged = self._tests[test]
+        slower = [v for v in judged.verdicts if v.outcome is Outcome.REGRESSED]
+        times = [v for v in slower if v.metric.source is Source.WALL
+                 and v.metric.unit in NANOSECONDS_IN and v.observed and v.centre]  # fmt: skip
+        if judged.by_op or not times or any(v.metric.source in OF_DEVICE for v in slower):
+            return None
+        baseline = self.store.find(self._hardware_of(test), self.identity(test))
+        then = (baseline and baseline.accepted and baseline.accepted.commit) or ""
+        now = self.run.environment
+        if not then or ((now.commit or "").startswith(then) and not now.dirty):
+            return None
+        first = times[0]
+        slower_ns = (first.observed or 0.0) - (first.centre or 0.0)
+        return then, slower_ns * NANOSECONDS_IN[first.metric.unit]
+
+    def explain_host(self, test: str, sentence: str) -> None:
+        """Add what makes a wall time slower."""
+        self._record(replace(self._tests[test].observation, host=sentence))
 
     def _is_of_device(self, test: str, metric: str) -> bool:
         observed = self.device.observations.get(test)

@@ -72,7 +72,9 @@ def judge_observation(
     other_keys = () if baseline else store.keys_with(observation.test)
     of_key = suites.of(own) if baseline else NO_SUITES
     verdicts = judge_test(observation, baseline, other_keys=other_keys, suites=of_key)
-    judged = JudgedTest(observation, doubt_gains(verdicts))
+    verdicts = doubt_gains(verdicts)
+    slower = any(v.outcome is Outcome.REGRESSED and v.is_of_changed_time for v in verdicts)
+    judged = JudgedTest(observation, verdicts, by_op=observation.host if slower else None)
     return judged if observation.ops is None else _with_ops(judged, observation.ops, store, own)
 
 
@@ -102,7 +104,7 @@ def _with_ops(
             verdicts.append(replace(verdict, detail=wings.changes.calls_sentence(*tables)))
         else:
             verdicts.append(verdict)
-    by_op = None
+    by_op = judged.by_op
     if slower and now.is_timed:
         by_op = change_by_op(then, now, changed_times_ns(judged))
     elif slower and alike:

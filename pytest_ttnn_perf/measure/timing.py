@@ -10,7 +10,7 @@ from functools import partial
 from math import ceil, log
 from threading import Lock
 from time import perf_counter_ns, process_time_ns, thread_time_ns
-from typing import IO, TYPE_CHECKING, Any, Final, TextIO
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, TextIO
 
 from msgspec import Struct
 
@@ -109,11 +109,16 @@ class Stopwatch(AbstractContextManager["Stopwatch"]):
     While it waits, others have the processors: that is no property of the test. What the other
     threads of this process computed meanwhile counts, because too many threads are one. So does
     all of a test with a ``sync``: it may poll a device, which goes on while the thread waits.
-    Where the system does not count the waits, the time is that of the clock.
+    Where the system does not count the waits, the time is that of the clock. ``recorder`` notes the
+    calls of sections, in a pass whose times are not used; each section has ``calls`` of the model.
     """
 
+    recorder: ClassVar[Any] = None
+
     def __init__(self, sync: Callable[[], object] | None, clock: Callable[[], float]) -> None:
-        self._file = -1
+        self._file, self.calls = -1, 1
+        if self.recorder is not None:
+            self.recorder.begin_series()
         self._ran_ns = self._process_ns = self._begin_ns = self._waited_ns = 0
         alone = sync is None and clock is perf_counter_ns
         if alone:
@@ -131,6 +136,8 @@ class Stopwatch(AbstractContextManager["Stopwatch"]):
             # First: asked for processor time, the kernel gives the processor to whoever is next.
             self._ran_ns, self._process_ns = thread_time_ns(), process_time_ns()
             self._begin_ns, self._waited_ns = perf_counter_ns(), self._read_waited_ns()
+        if self.recorder is not None:
+            self.recorder.begin()
 
     def active(self, elapsed_ns: float) -> float:
         """Return what was timed since, without the waits.
@@ -139,6 +146,8 @@ class Stopwatch(AbstractContextManager["Stopwatch"]):
         readings is longer by that wait as well. What the thread ran is the least: the clock of the
         waits is another one, and a short call beside a long wait would take no time.
         """
+        if self.recorder is not None:
+            self.recorder.end(self.calls)
         if self._file < 0:
             return elapsed_ns
         waited_ns = self._read_waited_ns() - self._waited_ns
@@ -152,7 +161,11 @@ class Stopwatch(AbstractContextManager["Stopwatch"]):
 
 
 def warm_up(workload: Workload, timings: Timings, *, count: int) -> None:
-    _time_calls(workload, timings.warmup_ns, count=count)
+    recorder, Stopwatch.recorder = Stopwatch.recorder, None
+    try:
+        _time_calls(workload, timings.warmup_ns, count=count)
+    finally:
+        Stopwatch.recorder = recorder
 
 
 def measure(
@@ -214,6 +227,7 @@ def _time_blocks(workload: Workload, into: list[float], *, count: int, depth: in
     sync, clock = workload.sync or _nothing, workload.clock
     result: Any = None
     with Stopwatch(workload.sync, clock) as watch:
+        watch.calls = depth
         for _ in range(count):
             calls = [workload.ready() for _ in range(depth)]
             result = None
@@ -232,6 +246,7 @@ def _time_loops(workload: Workload, into: list[float], *, count: int, calls: int
     call, clock = workload.ready(), workload.clock
     result: Any = None
     with Stopwatch(workload.sync, clock) as watch:
+        watch.calls = calls
         for _ in range(count):
             watch.prepare()
             start = clock()

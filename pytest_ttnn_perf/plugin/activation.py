@@ -45,13 +45,14 @@ WINGS: Final = {
     "findings": "pytest_ttnn_perf.analysis.checklist.runner",
     "changes": "pytest_ttnn_perf.analysis.show.attribution",
     "history": "pytest_ttnn_perf.history",
+    "host": "pytest_ttnn_perf.experiments.host",
     "rounds": "pytest_ttnn_perf.experiments.ab",
 }
 
 #: Options that need the tests in this process, by their names in pytest's namespace.
 _DEBUGGING: Final = {"usepdb": "--pdb", "trace": "--trace"}
 #: Passes of which nothing but the samples is kept.
-_SAMPLES_ONLY: Final = frozenset({PassKind.CONFIRM, PassKind.CALIBRATE, PassKind.AB})
+_SAMPLES_ONLY: Final = frozenset({PassKind.CONFIRM, PassKind.CALIBRATE, PassKind.AB, PassKind.HOST})
 _LOOKING: Final = ("collectonly", "setuponly", "setupshow", "setupplan")
 
 

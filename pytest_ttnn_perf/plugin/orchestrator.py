@@ -43,6 +43,7 @@ from pytest_ttnn_perf.plugin.wire import IDENTITY, OBSERVATION, PHASES, Message
 from pytest_ttnn_perf.plugin.workers import (
     Pass,
     Workers,
+    explain_host,
     measure_in_turns,
     run_confirm_passes,
     run_device_pass,
@@ -445,6 +446,7 @@ class Orchestrator:
                 run_confirm_passes(self.run.gate, held, workers, first_pass_s=first_pass_s)
                 left = [test for test in held if test not in tried]
                 measure_in_turns(self.run.gate, left, workers, words)
+                explain_host(self.run.gate, held, workers, words)
         finally:
             # Also after Ctrl-C: the record tells what was measured and what was not.
             for test in [*relay.held]:

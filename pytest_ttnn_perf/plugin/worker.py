@@ -16,6 +16,7 @@ import pytest
 from _pytest.config import create_terminal_writer
 from msgspec.structs import replace
 
+from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.assignment import PassKind
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.errors import RuleError, TtnnPerfError, UsageError
@@ -25,7 +26,7 @@ from pytest_ttnn_perf.core.text import text_of
 from pytest_ttnn_perf.machine.environment import on_this_host
 from pytest_ttnn_perf.machine.processes import Interrupts, show_stacks_on_request
 from pytest_ttnn_perf.machine.ttnn import error_text
-from pytest_ttnn_perf.measure.timing import turn_in
+from pytest_ttnn_perf.measure.timing import Stopwatch, turn_in
 from pytest_ttnn_perf.plugin import OBSERVER, OUT_OF_MEMORY, observer_for
 from pytest_ttnn_perf.plugin.activation import leave_undistributed
 from pytest_ttnn_perf.plugin.emit import (
@@ -88,6 +89,10 @@ class Worker:
         self.turn = turn_in(assignment.folder) if assignment is not None and own else None
         versions = assignment.versions if assignment else None
         self.receipts = versions is not None and versions.receipts
+        #: Notes calls in a pass that explains the host; None in any other.
+        self.calls: Any = None
+        if assignment is not None and versions and assignment.kind is PassKind.HOST:
+            self.calls = Stopwatch.recorder = wings.host.CallRecorder(versions.own)
         self.began_s = 0.0
         self.running: pytest.Item | None = None
         #: The error of a subtest of the running test, whose own call passes even so.
@@ -287,6 +292,8 @@ class Worker:
         if hardware is not None and (opened or not captured):
             here = on_this_host(hardware, self.settings.key, os.environ)
             observation = replace(observation, hardware=here)
+        if self.calls is not None:
+            observation = replace(observation, conditions={"calls": self.calls.take()})
         _attach(report, observation)
 
     def _identify(self, item: pytest.Item, report: pytest.TestReport) -> None:

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 _ASSIGNMENT_FILE: Final = "assignment.json"
 #: The passes whose by-products are not the user's.
-_WITHOUT_BY_PRODUCTS: Final = frozenset({PassKind.DEVICE, PassKind.AB})
+_WITHOUT_BY_PRODUCTS: Final = frozenset({PassKind.DEVICE, PassKind.AB, PassKind.HOST})
 _RESET_TIMEOUT_S: Final = 600.0
 _UNUSABLE: Final = "left a device in an unusable state"
 _REMEDY: Final = "reset it, and let --ttnn-perf-reset 'tt-smi -r' do so next time"
@@ -620,6 +620,27 @@ def measure_in_turns(
                 if rounds is not None:
                     workers.print_line(f"{test}: {verdict.metric.name} {rounds.detail}")
     return frozenset(asked)
+
+
+def explain_host(
+    gate: GateRun, tests: Sequence[str], workers: Workers, words: Sequence[str]
+) -> None:
+    """Profile both sides of tests that only the host makes slower."""
+    commits: dict[str, dict[str, float]] = {}
+    for test in tests if gate.settings.confirm != 0 else ():
+        found = gate.slower_on_host(test)
+        if found is not None:
+            commits.setdefault(found[0], {})[test] = found[1]
+    for commit, slower_ns in commits.items():
+        try:
+            sentences = wings.host.explain(
+                commit, slower_ns, words, workers.cwd, gate.settings, workers.print_line
+            )
+        except TtnnPerfError as error:
+            workers.print_line(f"ttnn-perf: the host is not explained: {error}")
+        else:
+            for test, sentence in sentences.items():
+                gate.explain_host(test, sentence)
 
 
 def _measure_again(one: Pass, asked: Sequence[str]) -> dict[str, Observation | str]:
