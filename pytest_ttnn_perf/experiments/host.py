@@ -1,4 +1,4 @@
-"""The host, explained: which calls make a wall time slower, if no device time is.
+"""Calls on the host that make a wall time slower.
 
 Both versions are profiled in a pass of their own, whose times are not judged.
 """
@@ -45,7 +45,7 @@ _COMPREHENSIONS: Final = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})
 _TIME: Final = Metric("host", "ns")
 
 
-class CallRecorder:
+    """Calls and own times of functions in timed sections.
     """Calls and own times of functions in the timed sections of a test.
 
     What the recorder itself takes is left out. ``root`` is the folder that places start from.
@@ -120,7 +120,7 @@ class CallRecorder:
             stack.pop()
         self._last_ns = perf_counter_ns()
 
-    def _key_of(self, frame: FrameType, called: Any) -> object | None:
+        """Return the key of a called function; None for our own."""
         """Return the key of what is called; None for what measures."""
         op, caller = (_op_of(frame), frame.f_back) if called is None else (None, frame)
         if op is None and called is None:
@@ -151,7 +151,7 @@ class CallRecorder:
 
 
 def _is_part(frame: FrameType, event: str, inside: object) -> bool:
-    """Return whether a call counts as a part of what it is made in."""
+    """Return whether a call is a part of its caller."""
     is_of_op = isinstance(inside, str) and inside.startswith(f"{_OPS}.")
     comprehension = event == "call" and frame.f_code.co_name in _COMPREHENSIONS
     return inside is not None and (comprehension or (is_of_op and _is_of_ttnn(frame)))
@@ -197,7 +197,7 @@ def _signed(time_ns: float) -> str:
 def host_sentence(
     before: Mapping[str, Any], after: Mapping[str, Any], slower_ns: float
 ) -> str | None:
-    """Name the functions that make up a slowdown, and what they leave unexplained.
+    """Name the functions that make up a slowdown, and the remainder.
 
     None if no function takes longer or is called more often.
     """

@@ -402,7 +402,7 @@ class Version:
         self.workers.environment = move.environment(self.workers.environment)
 
     def follow(self, after: Version, collected: Message) -> None:
-        """Take the root and the settings of the version that is collected first."""
+        """Take root and settings of the version that was collected."""
         root = collected["root"]
         if root is not None:
             self.versions = replace(self.versions, settings=Path(root))

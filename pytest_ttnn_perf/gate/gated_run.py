@@ -281,9 +281,9 @@ class GateRun:
         return self._record(replace(observation, metrics=metrics))
 
     def slower_on_host(self, test: str) -> tuple[str, float] | None:
-        """Return the commit of a baseline, and a slowdown in ns of the wall time alone.
+        """Return a baseline's commit, and the slowdown in ns of wall time.
 
-        None where a device is slower too, or where nothing else is checked out.
+        None where a device is slower, too, or where nothing else is checked out.
         """
         judged = self._tests[test]
         slower = [v for v in judged.verdicts if v.outcome is Outcome.REGRESSED]
