@@ -45,8 +45,8 @@ _COMPREHENSIONS: Final = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})
 _TIME: Final = Metric("host", "ns")
 
 
+class CallRecorder:
     """Calls and own times of functions in timed sections.
-    """Calls and own times of functions in the timed sections of a test.
 
     What the recorder itself takes is left out. ``root`` is the folder that places start from.
     """
@@ -59,6 +59,7 @@ _TIME: Final = Metric("host", "ns")
         self._series: list[list[Section]] = []
         self._places: dict[object, Counter[str]] = defaultdict(Counter)
         self._names: dict[object, str] = {}
+        self._codes: list[CodeType] = []  # as long as they live, their ids are their own
 
     def begin_series(self) -> None:
         """Begin timed sections of one kind."""
@@ -120,14 +121,15 @@ _TIME: Final = Metric("host", "ns")
             stack.pop()
         self._last_ns = perf_counter_ns()
 
+    def _key_of(self, frame: FrameType, called: Any) -> object | None:
         """Return the key of a called function; None for our own."""
-        """Return the key of what is called; None for what measures."""
         op, caller = (_op_of(frame), frame.f_back) if called is None else (None, frame)
         if op is None and called is None:
             code = frame.f_code
             key: object = id(code)
             if key not in self._names and not code.co_filename.startswith(_OURS):
                 name = getattr(code, "co_qualname", code.co_name).replace("<locals>.", "")
+                self._codes.append(code)
                 self._names[key] = f"{Path(code.co_filename).stem}.{name}"
                 self._places[key][self._place(code, code.co_firstlineno)] += 1
             return key if key in self._names else None
