@@ -1,6 +1,7 @@
 """The trends command: when series changed, and what differs on both sides.
 
-A step is found in all runs of a series, or in those of one host.
+What most series of one host share at one time is the host's: it is found first, told once, and
+taken out. Other steps are found in all runs of a series, or in those of one host.
 """
 
 from __future__ import annotations
@@ -31,12 +32,13 @@ from pytest_ttnn_perf.report.tables import (
     Line,
     Listing,
     format_change,
+    format_fraction,
     format_value,
     id_column,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.core.observation import Observation, Run
@@ -248,6 +250,7 @@ class SeriesChange(Struct, frozen=True, dict=True):
     ``before`` and ``after`` are the last run that is surely before it and the first that is surely
     after it; ``since`` is the most likely first one. ``hosts`` show it; with ``of_host``, others do
     not. ``differs`` is what it may come from, ``software`` what else is another on these hosts.
+    ``shared``: most series of that host have it.
     """
 
     series: Series
@@ -261,6 +264,7 @@ class SeriesChange(Struct, frozen=True, dict=True):
     of_host: bool
     differs: tuple[Difference, ...] = ()
     software: tuple[Difference, ...] = ()
+    shared: bool = False
 
     @property
     def good(self) -> RecordedRun:
@@ -337,12 +341,23 @@ class SeriesChange(Struct, frozen=True, dict=True):
         return f"{differs.what} itself"
 
 
-def changes_of_series(
-    series: Series, runs: Sequence[RecordedRun], record: Callable[[int], Run | None]
-) -> Iterator[SeriesChange]:
-    """Yield the changes of a series, clearest first."""
+def _logs_of(series: Series) -> list[float]:
+    """Return the logarithms of a series, of which more is worse."""
     sign = -1.0 if series.metric.better is Better.HIGHER else 1.0
-    logs = [sign * log(value) for value in series.values]
+    return [sign * log(value) for value in series.values]
+
+
+def changes_of_series(
+    series: Series,
+    runs: Sequence[RecordedRun],
+    record: Callable[[int], Run | None],
+    logs: list[float] | None = None,
+) -> Iterator[SeriesChange]:
+    """Yield the changes of a series, clearest first.
+
+    ``logs`` are what is left of it without the steps of hosts.
+    """
+    logs = _logs_of(series) if logs is None else logs
     hosts = [point.run.host for point in series.points]
     for _ in range(_MOST_CHANGES + len(set(hosts))):
         found = _clearest(series, logs, runs, record)
@@ -355,6 +370,92 @@ def changes_of_series(
             else value
             for value, point, host in zip(logs, series.points, hosts, strict=True)
         ]
+
+
+#: So many series make a host's level: of fewer, each tells its own change.
+_LEAST_SHARED: Final = 3
+
+
+class _OfHost(NamedTuple):
+    """A step of a host between two of its runs: the last before it and the first after."""
+
+    host: str
+    before: int
+    since: int
+    after: int
+    size: float
+
+
+def _take_out_host_steps(
+    every: Sequence[Series], logs: Sequence[list[float]]
+) -> Iterator[tuple[_OfHost, Series]]:
+    """Take the steps of hosts out of all series; yield them with each."""
+    for _ in range(_MOST_CHANGES):
+        found = _step_of_a_host(every, logs)
+        if found is None:
+            return
+        for series, own in zip(every, logs, strict=True):
+            values = {p.number: own[at] for at, p in enumerate(series.points)
+                      if p.run.host == found.host}  # fmt: skip
+            size = _move(values, found.since)
+            if size is None or size / found.size < _SHARE_SHOWN:
+                continue
+            for at, point in enumerate(series.points):
+                if point.run.host == found.host and point.number >= found.since:
+                    own[at] -= found.size  # its own move may hold another step
+            yield found, series
+
+
+def _step_of_a_host(every: Sequence[Series], logs: Sequence[Sequence[float]]) -> _OfHost | None:
+    """Return the clearest step that most series of one host share, and no other host."""
+    levels, moves = _levels_of_hosts(every, logs), defaultdict[str, list[dict[int, float]]](list)
+    for series, own in zip(every, logs, strict=True):
+        by_host = defaultdict[str, dict[int, float]](dict)
+        for point, value in zip(series.points, own, strict=True):
+            by_host[point.run.host][point.number] = value
+        for host, values in by_host.items():
+            moves[host].append(values)
+    steps = [
+        (step, host, sorted(level))
+        for host, level in levels.items()
+        if len(levels) > 1 and len(moves[host]) >= _LEAST_SHARED and len(level) >= LEAST_SERIES
+        for step in find_steps(winsorised([level[number] for number in sorted(level)]))
+    ]
+    for step, host, numbers in sorted(steps, key=lambda each: -each[0].strength):
+        since = numbers[step.position]
+        others = [_move(level, since) for other, level in levels.items() if other != host]
+        known = [move / step.size for move in others if move is not None]
+        sizes = [size for values in moves[host] if (size := _move(values, since)) is not None]
+        shown = sum(size / step.size >= _SHARE_SHOWN for size in sizes)
+        if known and median(known) < _SHARE_SHOWN and 2 * shown > len(sizes) >= _LEAST_SHARED:
+            ends = numbers[step.first - 1], since, numbers[step.last]
+            return _OfHost(host, *ends, step.size)
+    return None
+
+
+def _levels_of_hosts(
+    every: Sequence[Series], logs: Sequence[Sequence[float]]
+) -> dict[str, dict[int, float]]:
+    """Return the median of all series in each run, by host."""
+    away: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for series, own in zip(every, logs, strict=True):
+        by_host = defaultdict[str, list[tuple[int, float]]](list)
+        for point, value in zip(series.points, own, strict=True):
+            by_host[point.run.host].append((point.number, value))
+        for host, values in by_host.items():
+            usual = median([value for _, value in values])
+            for number, value in values:
+                away[host][number].append(value - usual)
+    return {h: {n: median(own) for n, own in runs.items()} for h, runs in away.items()}
+
+
+def _move(values: Mapping[int, float], since: int) -> float | None:
+    """Return how far values by run moved; None with too few runs."""
+    before = [values[number] for number in sorted(values) if number < since][-_NEAR:]
+    after = [values[number] for number in sorted(values) if number >= since][:_NEAR]
+    if min(len(before), len(after)) < LEAST_RUNS:
+        return None
+    return median(after) - median(before)
 
 
 class _Seen(NamedTuple):
@@ -500,8 +601,21 @@ def changes_of(history: RunHistory, *, metric: str | None = None) -> Changes:
             return None
 
     groups: dict[tuple[object, ...], list[SeriesChange]] = defaultdict(list)
-    for series in long_enough:
-        for one in changes_of_series(series, history.runs, record):
+    logs = [_logs_of(series) for series in long_enough]
+    for step, series in _take_out_host_steps(long_enough, logs):
+        ends = step.before, step.since, step.after
+        one = SeriesChange(
+            series, history.runs, record, step.size, *ends, (step.host,), of_host=True
+        )
+        own = [p for p in series.points if p.run.host == step.host]
+        sides = (
+            [p.run for p in own if p.number < step.since][-_NEAR:],
+            [p.run for p in own if p.number >= step.since][:_NEAR],
+        )
+        one = _explained(replace(one, shared=True), [sides])
+        groups[one.kind, one.causes, one.good.id].append(one)
+    for series, own_logs in zip(long_enough, logs, strict=True):
+        for one in changes_of_series(series, history.runs, record, own_logs):
             groups[one.kind, one.causes, one.good.id].append(one)
     kinds = list(Kind)
     ordered = sorted(
@@ -521,7 +635,8 @@ def trends_listing(history: RunHistory, *, metric: str | None = None) -> Listing
     for group in found.groups:
         lines += [*_group_lines(group), ""]
     ordered = [one for group in found.groups for one in group]
-    changes = counted(len(ordered), "change") if ordered else "no change"
+    count = sum(1 if group[0].shared else len(group) for group in found.groups)
+    changes = counted(count, "change") if ordered else "no change"
     lines.append(f"{changes} in {found.series} series of {counted(len(history.runs), 'run')}")
     if found.too_short:
         lines.append(
@@ -571,8 +686,14 @@ _COLUMNS: Final[Columns[SeriesChange]] = Columns(
 
 def _group_lines(group: Sequence[SeriesChange]) -> Iterator[Block]:
     first = group[0]
-    yield Line(headline(first), bad=any(one.direction == "worse" for one in group))
+    told = ""
+    if first.shared:
+        size = first.series.metric.as_read(expm1(abs(median([one.size for one in group]))))
+        told = f": {len(group)} series {format_fraction(abs(size or 0))} {first.direction}"
+    yield Line(headline(first) + told, bad=any(one.direction == "worse" for one in group))
     yield from (f"  {text}" for text in changed_as_well(first))
+    if first.shared:
+        return
     yield from _COLUMNS.table(group[:_SHOWN])
     if len(group) > _SHOWN:
         yield f"  and {len(group) - _SHOWN} more; --format csv lists all"

@@ -17,6 +17,8 @@ from tests.harness.histories import TEST, Histories, document, edited, wobbled
 if TYPE_CHECKING:
     from tests.harness.project import Project
 
+#: Noise of up to 2 %.
+NOISE = (0.0, 1.3, -0.9, 0.4, -1.9, 2.0, -0.3, 0.8, -1.4, 0.2, 1.7)
 HOSTS = ("runner-1", "runner-2", "runner-3")
 TESTS = tuple(f"models/test_llama.py::test_layer[{number}]" for number in range(6))
 
@@ -83,6 +85,31 @@ def fleet(histories: Histories, firmware: str = "18.3.0") -> None:
         values = layers(1.05 if slow else 1.0, day)
         device = {"firmware": firmware if slow else "18.3.0"}
         histories.record(commit, values, day=day, host=host, device=device)
+
+
+def test_steps_of_two_hosts_are_two_lines_and_blame_no_code(
+    histories: Histories, project: Project
+) -> None:
+    """One host is 5 % slower from a night on, later another is 3 % slower."""
+    tests = [f"models/test_llama.py::test_layer[{number}]" for number in range(36)]
+    for day, commit in enumerate(histories.commits(60)):
+        host = HOSTS[day % 3]
+        slow = {"runner-2": 1.05 if day >= 20 else 1.0, "runner-1": 1.03 if day >= 35 else 1.0}
+        factor = slow.get(host, 1.0)
+        values = {
+            t: 10.0 * factor * (1 + n) * (1 + NOISE[(day * 7 + n * 5) % len(NOISE)] / 100)
+            for n, t in enumerate(tests)
+        }
+        histories.record(commit, values, day=day, host=host)
+
+    lines = project.cli("trends").text.splitlines()
+
+    told = [line for line in lines if "itself" in line]
+    assert len(told) == 2
+    assert re.search(r", runner-1 itself: 36 series (2\.9|3\.[01]) % worse$", told[0])
+    assert re.search(r", runner-2 itself: 36 series (4\.9|5\.[01]) % worse$", told[1])
+    assert lines[-1] == "2 changes in 36 series of 60 runs"
+    assert {change["cause"] for change in changes(project)} == {"host"}
 
 
 def layers(factor: float, day: int) -> dict[str, float]:
