@@ -23,6 +23,7 @@ from pytest_ttnn_perf.cli.common import (
     newest_record,
     presumed_kind_of,
     select_tests,
+    typed_hardware,
 )
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.finding import Family, RuleOutcome, Severity
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
 def add_gate(parser: argparse.ArgumentParser) -> None:
     add_argument(parser, "record RUN.json", "a run record, the journal of an interrupted run, or "
         "a benchmark's results", type=Path)  # fmt: skip
+    add_argument(parser, "--hardware KEY", "of a benchmark's results that name no board: on what "
+        "they were measured, such as wormhole_b0-n150-1x1")  # fmt: skip
     _add_judging(parser)
 
 
@@ -73,7 +76,8 @@ def _add_judging(parser: argparse.ArgumentParser) -> None:
 
 def run_gate(options: argparse.Namespace) -> Result:
     """Judge a run record against baselines, without pytest and without hardware."""
-    run, shape = read_run(options.record), options.format
+    hardware = typed_hardware(options.hardware) if options.hardware else None
+    run, shape = read_run(options.record, hardware), options.format
     gated = _gate_of(options).judge(run, [options.record])
     if shape == "markdown":
         from pytest_ttnn_perf.report.markdown import markdown_text
@@ -84,7 +88,11 @@ def run_gate(options: argparse.Namespace) -> Result:
 
         text = gitlab_text(gated.report())
     else:
-        text = gated.listing().text(shape)
+        listing = gated.listing()
+        if hardware is not None:
+            named = f"filed under {hardware.key}, as --hardware says: {options.record}"
+            listing = replace(listing, lines=(named, *listing.lines))
+        text = listing.text(shape)
     return Result(text, failed=not gated.passed, shifted=gated.is_slower)
 
 

@@ -83,6 +83,10 @@ def test_hardware_that_is_not_said_is_asked_for(project: Project) -> None:
 
     assert refused.code == 3
     assert "serving.json: it does not say on which board it was measured" in refused.errors
-    assert "ttnn-perf import serving.json --hardware ARCH-BOARD[-MESH]" in refused.errors
+    assert "ttnn-perf gate serving.json --hardware ARCH-BOARD[-MESH]" in refused.errors
+    said = project.cli("gate", "serving.json", "--hardware", "wormhole_b0-n150-1x1")
+    first = "filed under wormhole_b0-n150-1x1, as --hardware says: serving.json"
+    assert said.text.splitlines()[0] == first
+    assert "NO_BASELINE" in said.text
     assert ran.code == 0
     assert "1 test on wormhole_b0-n150-1x1: 6 metrics gated, 7 recorded only" in ran.text

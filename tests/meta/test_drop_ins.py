@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -64,6 +65,27 @@ def test_hostile_words_reach_pytest_as_they_are(tmp_path: Path, system: str, she
     assert used <= {option_of(name) for name, *_ in OPTIONS}
     assert len(used) >= 4
     assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("system", ["github", "gitlab"])
+def test_they_run_with_what_they_install_and_nothing_else(tmp_path: Path, system: str) -> None:
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+    test = "def test_model(ttnn_perf):\n    ttnn_perf.record('latency', 1.0, unit='ms')\n"
+    (tmp_path / "test_model.py").write_text(test)
+    shell, prefix = ("bash", "") if system == "github" else ("sh", "PERF_")
+    scripts = [STEPS[name]["run"] for name in ("Install", "Measure and gate")]
+    given = {"PYTHON": str(environment / "bin" / "python"), "PACKAGE": str(ROOT),
+             "ARTIFACTS": "artifacts", "ARGUMENTS": "--ttnn-perf-missing=warn"}  # fmt: skip
+    for script in scripts if system == "github" else JOB["script"]:
+        variables = {prefix + name: value for name, value in {"TESTS": "", **given}.items()}
+        subprocess.run(
+            [shell, "-e", "-c", script], cwd=tmp_path, check=True,
+            env={**os.environ, **variables},
+        )  # fmt: skip
+    written = {file.name for file in (tmp_path / "artifacts").iterdir() if file.is_file()}
+    assert written >= {"run.json", "report.md", "report.html", "junit.xml"}
 
 
 #: Answers for a list of comments, and writes down what else it was asked for.

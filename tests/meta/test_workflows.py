@@ -76,6 +76,16 @@ def test_what_others_write_is_no_part_of_a_command(name: str) -> None:
     assert not any("${{ github." in script.partition("env:")[0] for script in scripts)
 
 
+def test_actions_are_pinned_and_checkouts_keep_no_credentials() -> None:
+    used = [re.findall(r"uses: (\S+)(.*)", text) for text in BLOCKS.values()]
+    foreign = [name for found in used for name, note in found if "yours" not in note]
+    assert foreign
+    assert not [name for name in foreign if not re.search(r"@[0-9a-f]{40}$", name)]
+    for text in BLOCKS.values():
+        assert text.count("actions/checkout@") == text.count("persist-credentials: false")
+        assert "--edit-last" not in text
+
+
 def test_options_of_pytest_exist() -> None:
     found = [(name, word) for name, words in commands("pytest") for word in words]
     used = {(name, word.partition("=")[0]) for name, word in found if "--ttnn-perf" in word}

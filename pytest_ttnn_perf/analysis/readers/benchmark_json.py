@@ -279,7 +279,7 @@ def read_comparable_run(file: Path, hardware: Hardware | None = None) -> Run:
     if all(judged.observation.hardware for judged in run.tests.values()):
         return run
     problem = "it does not say on which board it was measured"
-    remedy = f"ttnn-perf import {file} --hardware ARCH-BOARD[-MESH] --json RUN.json"
+    remedy = f"ttnn-perf gate {file} --hardware ARCH-BOARD[-MESH]"
     raise InputError(file, f"{problem}; say it: {remedy}")
 
 

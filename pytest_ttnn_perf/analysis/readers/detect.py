@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.analysis.readers.report_db import Report
+    from pytest_ttnn_perf.core.hardware import Hardware
     from pytest_ttnn_perf.core.observation import Run
     from pytest_ttnn_perf.core.ops import OpTable
 
@@ -45,8 +46,10 @@ if TYPE_CHECKING:
 JOURNAL_MARK: Final = '"journal": true}'
 
 
-def read_run(file: Path) -> Run:
+def read_run(file: Path, hardware: Hardware | None = None) -> Run:
     """Read a run record, or the results of a benchmark as one.
+
+    ``hardware`` is that of results that name no board; a record says its own.
 
     A journal has one line for the run and one per test; its last line may be cut off, which says
     that the run was killed while writing it, and costs that test only.
@@ -55,7 +58,9 @@ def read_run(file: Path) -> Run:
     if _is_journal(text):
         return _read_journal(file, text)
     if is_benchmark_json(text[:_HEAD]):
-        return read_comparable_run(file)
+        return read_comparable_run(file, hardware)
+    if hardware is not None:
+        raise InputError(file, "it says on which board it was measured: leave out --hardware")
     if not text.lstrip().startswith("{"):
         kind = next((kind for kind, matches in _TESTS if matches(text[:_HEAD])), None)
         if kind is not None:
