@@ -44,14 +44,15 @@ def test_recorded_unchanged_then_six_percent_slower_fails_and_faster_does_not(
     assert gated(project, "test_model") == {"step_time.inference_decode"}
     assert "without a gated number" not in ran.text
 
-    (project.path / "test_model.py").unlink()
+    for file in project.path.rglob("test_model.*"):  # its noise would be that of the others too
+        file.unlink()
     change_numbers(project, 1.25)
     once = project.pytest("--ttnn-perf")  # of one run the noise is not known: 20 % fail
     assert counts_of(once) == f"{len(MEASURED)} failed", once.text
     change_numbers(project, 1.06)
     assert counts_of(project.pytest("--ttnn-perf")) == f"{len(MEASURED)} passed"
 
-    repeat_sessions(project)
+    repeat_sessions(project, 10)
     change_numbers(project, 1.06)
     slower = project.pytest("--ttnn-perf")
     assert counts_of(slower) == f"{len(MEASURED)} failed", slower.text
