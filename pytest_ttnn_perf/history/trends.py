@@ -377,7 +377,7 @@ _LEAST_SHARED: Final = 3
 
 
 class _OfHost(NamedTuple):
-    """A step of a host between two of its runs: the last before it and the first after."""
+    """A step of a host, from the run ``before`` to the one ``after``."""
 
     host: str
     before: int
@@ -407,7 +407,7 @@ def _take_out_host_steps(
 
 
 def _step_of_a_host(every: Sequence[Series], logs: Sequence[Sequence[float]]) -> _OfHost | None:
-    """Return the clearest step that most series of one host share, and no other host."""
+    """Return the clearest step that only one host's series share."""
     levels, moves = _levels_of_hosts(every, logs), defaultdict[str, list[dict[int, float]]](list)
     for series, own in zip(every, logs, strict=True):
         by_host = defaultdict[str, dict[int, float]](dict)
