@@ -377,7 +377,7 @@ _LEAST_SHARED: Final = 3
 
 
 class _OfHost(NamedTuple):
-    """A step of a host, from the run ``before`` to the one ``after``."""
+    """A step of a host between two of its runs."""
 
     host: str
     before: int
@@ -389,7 +389,7 @@ class _OfHost(NamedTuple):
 def _take_out_host_steps(
     every: Sequence[Series], logs: Sequence[list[float]]
 ) -> Iterator[tuple[_OfHost, Series]]:
-    """Take the steps of hosts out of all series; yield them with each."""
+    """Take the steps of hosts out of all series; yield them."""
     for _ in range(_MOST_CHANGES):
         found = _step_of_a_host(every, logs)
         if found is None:
