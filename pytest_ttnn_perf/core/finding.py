@@ -115,6 +115,10 @@ def current_code(code: str) -> str:
     return MERGED.get(code, code)
 
 
+#: How the reason of a clean rule begins whose advice holds, and saves too little here.
+TOO_SMALL: Final = "open, too small here to matter"
+
+
 class Role(Enum):
     """Parts that rules play beyond their own finding, with the rules' numbers.
 

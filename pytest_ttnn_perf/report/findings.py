@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from enum import Enum
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, to_builtins
 
-from pytest_ttnn_perf.core.finding import OURS, Family, Role, RuleOutcome, Severity, family_of
+from pytest_ttnn_perf.core.finding import (
+    OURS,
+    TOO_SMALL,
+    Family,
+    Role,
+    RuleOutcome,
+    Severity,
+    family_of,
+)
 from pytest_ttnn_perf.core.text import (
     TIME_UNITS,
     counted,
@@ -41,6 +50,7 @@ class State(Enum):
 
     DONE = "done"
     OPEN = "open"
+    SMALL = "open, too small here to matter"
     NOT_MEASURED = "not measured"
     NOT_APPLICABLE = "not applicable"
 
@@ -82,9 +92,14 @@ class Progress(Struct, frozen=True):
     pcc: Step
     #: None where the ops do not show it.
     kind: ModelKind | None = None
-    first: First | None = None
+    #: What to begin with in each region, the largest part of its step first.
+    firsts: tuple[First, ...] = ()
     #: Rules that say that the numbers cannot be trusted, which comes before any step.
     invalid: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> First | None:
+        return next(iter(self.firsts), None)
 
     @property
     def all(self) -> tuple[Step, ...]:
@@ -109,17 +124,15 @@ def first_step(progress: Progress) -> Iterator[str]:
     if progress.invalid:
         yield f"first: validity, {', '.join(progress.invalid)}: it puts everything else in doubt"
         return
-    first = progress.first
-    if first is None:
-        return
-    worth = ""
-    if first.saving_ns is not None:
-        worth = f", {'at most' if first.at_most else 'up to'} {duration(first.saving_ns)}"
-        # Else it is of a wall time, of which the step is a part.
-        if first.step_ns is not None and first.step_ns >= first.saving_ns:
-            worth += f" of {duration(first.step_ns)}"
-    where = f" in {first.region}" if first.region else ""
-    yield f"first: {first.code} {first.name}{where}{worth}"
+    for first in progress.firsts:
+        worth = ""
+        if first.saving_ns is not None:
+            worth = f", {'at most' if first.at_most else 'up to'} {duration(first.saving_ns)}"
+            # Else it is of a wall time, of which the step is a part.
+            if first.step_ns is not None and first.step_ns >= first.saving_ns:
+                worth += f" of {duration(first.step_ns)}"
+        where = f" in {first.region}" if first.region else ""
+        yield f"first: {first.code} {first.name}{where}{worth}"
 
 
 def by_saving(findings: Iterable[Finding]) -> list[Finding]:
@@ -351,7 +364,7 @@ _WITHOUT_ANSWER: Final = {
     RuleOutcome.NOT_APPLICABLE: State.NOT_APPLICABLE,
 }
 #: What a rule can say of its step, the most last.
-_SAYS: Final = (None, State.NOT_APPLICABLE, State.NOT_MEASURED, State.DONE, State.OPEN)
+_SAYS: Final = (None, State.NOT_APPLICABLE, State.NOT_MEASURED, State.DONE, State.SMALL, State.OPEN)
 
 
 def progress_of(
@@ -382,7 +395,7 @@ def progress_of(
         tuple(steps.values()),
         _final_pcc(by_step[Family.CORRECTNESS]),
         kind,
-        _first(listed, kind),
+        _firsts(listed, kind),
         tuple(one.code for one in listed if one.fails and Family.VALIDITY.has(one.code)),
     )
 
@@ -392,6 +405,8 @@ def _step(name: str, states: Mapping[str, State | None]) -> Step:
     known = set(states.values())
     if State.OPEN in known:
         return Step(name, State.OPEN, tuple(c for c, s in states.items() if s is State.OPEN))
+    if State.SMALL in known:
+        return Step(name, State.SMALL, tuple(c for c, s in states.items() if s is State.SMALL))
     told = set(_only(Role.DECIDES_STEP, states).values()) - {State.NOT_APPLICABLE}
     if State.DONE in known and told != {State.NOT_MEASURED}:
         unmeasured = sum(state is State.NOT_MEASURED for state in states.values())
@@ -410,15 +425,20 @@ def _leaves_most(finding: Finding) -> bool:
     return unexplained and (finding.value or 0.0) > _MOST
 
 
-def _first(findings: Sequence[Finding], kind: ModelKind | None) -> First | None:
+def _firsts(findings: Sequence[Finding], kind: ModelKind | None) -> tuple[First, ...]:
+    regions: dict[str, list[Finding]] = defaultdict(list)
+    for one in findings:
+        if one.family.is_step and _state(one) is State.OPEN and one.covered_by is None:
+            regions[one.region].append(one)
+    # Rules that are asked once, of the whole capture, come behind those of a region.
+    if len(regions) > 1:
+        regions.pop("", None)
+    firsts = (_first(chosen, kind) for chosen in regions.values())
+    return tuple(sorted(firsts, key=lambda one: -(one.saving_ns or 0.0) / (one.step_ns or inf)))
+
+
+def _first(chosen: Sequence[Finding], kind: ModelKind | None) -> First:
     """Return the finding with the largest saving; the kind decides between equals."""
-    chosen = [
-        one
-        for one in findings
-        if one.family.is_step and _state(one) is State.OPEN and one.covered_by is None
-    ]
-    if not chosen:
-        return None
 
     def doubt(finding: Finding) -> tuple[bool, bool]:
         bound = finding.at_most and kind is not ModelKind.HOST_BOUND
@@ -444,8 +464,9 @@ def _final_pcc(states: Mapping[str, State | None]) -> Step:
 
 def _state(finding: Finding) -> State | None:
     if finding.outcome is not RuleOutcome.FOUND:
-        clean = finding.outcome is RuleOutcome.CLEAN
-        return State.DONE if clean else _WITHOUT_ANSWER[finding.outcome]
+        if finding.outcome is not RuleOutcome.CLEAN:
+            return _WITHOUT_ANSWER[finding.outcome]
+        return State.SMALL if (finding.reason or "").startswith(TOO_SMALL) else State.DONE
     unexplained = Role.NAMES_UNEXPLAINED.has(finding.code)  # nothing to do follows from it
     if not finding.stands or (finding.saving_ns is None and (unexplained or finding.quiet)):
         return None

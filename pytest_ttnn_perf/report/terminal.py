@@ -316,7 +316,7 @@ def progress_lines(
 ) -> Iterator[Line | Table]:
     """Lay out the open steps of models; finished models if ``verbose``."""
     rows = [
-        (test, *open_steps(steps), "; ".join(first_step(steps)).removeprefix("first: "))
+        (test, *open_steps(steps), next(first_step(steps), "").removeprefix("first: "))
         for test, steps in progress
         if verbose or any(step.state is State.OPEN for step in steps.all)
     ]

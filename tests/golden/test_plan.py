@@ -57,7 +57,7 @@ def test_the_plan_of_a_run_record_is_that_of_its_tests(captured: Project) -> Non
     assert newest.errors.startswith("ttnn-perf: the newest run record: ")
     assert_golden("plan_run", newest.text)
     (plan,) = json.loads(one.text)["plans"]
-    assert [step["code"] for step in plan["steps"]] == ["TTP311", "TTP203"]
+    assert [step["code"] for step in plan["steps"]] == ["TTP311", "TTP101", "TTP203"]
     assert plan["targets"][0]["chance"] == "possible"
     assert none.code == 7
     assert none.text.startswith("no plan: the record has no device times")

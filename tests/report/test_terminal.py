@@ -138,8 +138,8 @@ def test_progress_is_listed_where_a_step_is_open() -> None:
     def progress(state: State) -> Progress:
         done = Step("baseline", State.DONE)
         steps = (Step("data formats", state, ("TTP101",) if state is State.OPEN else ()),)
-        first = First("TTP101", "weights-not-bfloat8") if state is State.OPEN else None
-        return Progress(done, steps * 7, done, first=first)
+        firsts = (First("TTP101", "weights-not-bfloat8"),) if state is State.OPEN else ()
+        return Progress(done, steps * 7, done, firsts=firsts)
 
     finished, going = ("m.py::a", progress(State.DONE)), ("m.py::b", progress(State.OPEN))
     assert list(progress_lines([finished])) == []

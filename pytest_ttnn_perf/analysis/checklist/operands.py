@@ -23,7 +23,7 @@ from pytest_ttnn_perf.analysis.readers.report_db import (
     device_tensor,
     in_tiles,
 )
-from pytest_ttnn_perf.core.finding import Answer, Evidence, Limit, RuleOutcome
+from pytest_ttnn_perf.core.finding import TOO_SMALL, Answer, Evidence, Limit, RuleOutcome
 from pytest_ttnn_perf.core.ops import Category, Tensor, category_of
 from pytest_ttnn_perf.core.text import size
 
@@ -47,7 +47,7 @@ def if_worth(answer: Answer, moved: float, worth: Limit, *, where: str = "DRAM")
     """Return a finding on that many bytes, or a clean answer."""
     if answer.outcome is not RuleOutcome.FOUND or moved >= worth.value:
         return answer
-    reason = f"{size(moved)} in all: too little to matter in {where}"
+    reason = f"{TOO_SMALL}: saves {size(moved)} in {where}"
     return Answer.clean(answer.value, limit=answer.limit, unit=answer.unit, reason=reason)
 
 

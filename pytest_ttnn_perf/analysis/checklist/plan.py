@@ -1,14 +1,14 @@
 """Plans: steps with savings, the rest, and the reach of a target.
 
 Nothing is saved twice, and nothing below the least time of the chip. That is, of every matmul,
-convolution and attention: its weights are read from DRAM once, in bfloat8_b unless they are
-narrower, or all cores compute its products at LoFi, whichever takes longer. All else may be fused,
-stay in L1, or go, and counts nothing. So do weights of several matrices, as experts have them, of
-which not all need be computed.
+convolution and attention: its weights are read from DRAM once, in the format that the plan gives
+them, or all cores compute its products at LoFi, whichever takes longer. All else may be fused, stay
+in L1, or go, and counts nothing. Experts and sparse matmuls have no model, which is said.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from enum import Enum
 from math import isfinite, prod
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -18,7 +18,13 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist.bottleneck import bottleneck_of, model_kind
 from pytest_ttnn_perf.analysis.checklist.operands import PRODUCTS
-from pytest_ttnn_perf.analysis.checklist.savings import gaps_of, step_ns, told_gaps_ns
+from pytest_ttnn_perf.analysis.checklist.products import is_dense_matmul
+from pytest_ttnn_perf.analysis.checklist.savings import (
+    critical_ops,
+    gaps_of,
+    step_ns,
+    told_gaps_ns,
+)
 from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.analysis.ops.roofline import (
     BYTES,
@@ -41,7 +47,7 @@ from pytest_ttnn_perf.core.metric import (
     metric_in,
 )
 from pytest_ttnn_perf.core.ops import CALLS, Category
-from pytest_ttnn_perf.core.text import NANOSECONDS_IN
+from pytest_ttnn_perf.core.text import NANOSECONDS_IN, percent
 from pytest_ttnn_perf.gate.rules_on_numbers import (
     device_behind_e2e,
     low_io_overlap,
@@ -72,12 +78,15 @@ class Start(Struct, frozen=True):
 
     ``gaps_ns`` of it are gaps between ops, of a step that is not ``replayed`` at most so much: a
     profiler makes them longer. ``waits``: the host holds it up, so that faster kernels change
-    nothing before that does.
+    nothing before that does. ``narrow_ns`` is the least time with weights in bfloat8_b;
+    ``no_model`` names what neither counts.
     """
 
     region: str
     now_ns: float
     ideal_ns: float | None = None
+    narrow_ns: float | None = None
+    no_model: str = ""
     gaps_ns: float = 0.0
     replayed: bool = True
     waits: bool = False
@@ -138,6 +147,8 @@ def plan_of(findings: Iterable[Finding], start: Start) -> Plan:
     standing = [one for one in found if one.stands]
     told = [one for one in standing if one.saving_ns is not None]
     chosen = sorted(filter(is_step, told), key=lambda one: order_of_step(one, waits=start.waits))
+    if start.narrow_ns is not None and any(one.code == _NARROWS for one in chosen):
+        start = replace(start, ideal_ns=start.narrow_ns)
     steps: list[PlanStep] = []
     saved = at_best = 0.0
     for finding in chosen:
@@ -153,6 +164,10 @@ def plan_of(findings: Iterable[Finding], start: Start) -> Plan:
         little=tuple(one for one in told if one not in chosen),
         waived=tuple(one for one in found if one.waived is not None),
     )
+
+
+#: The rule that makes weights narrower.
+_NARROWS: Final = "TTP101"
 
 
 def is_step(finding: Finding) -> bool:
@@ -208,7 +223,7 @@ def reach_of(plan: Plan, target_ns: float, metric: str = "") -> Reach:
     after = None
     if plan.start.now_ns <= target_ns:
         chance = Chance.REACHED
-    elif plan.start.ideal_ns is not None and plan.start.ideal_ns > target_ns:
+    elif (plan.start.narrow_ns or plan.start.ideal_ns or 0.0) > target_ns:
         chance = Chance.NEVER
     elif after := first(step.left_ns for step in plan.steps):
         chance = Chance.POSSIBLE
@@ -237,6 +252,8 @@ def start_of(subject: Subject, settings: Mapping[str, RuleSettings]) -> Start | 
         subject.region,
         kernels_ns + gaps_ns,
         ideal_of_step(step),
+        ideal_of_step(step, narrow=True),
+        _without_model(step),
         gaps_ns,
         replayed=not isinstance(gaps, str) and gaps.replayed,
         waits=kind is ModelKind.HOST_BOUND,
@@ -257,8 +274,11 @@ def starts_of_test(observation: Observation, arch: str | None) -> Iterator[Start
             clock = (_time_ns(observation, metric_in(region, name)) for name in _BY_CLOCK)
             now = max(now, next(filter(None, clock), 0.0))
         if now:
-            ideal = None if groups is None else _ideal_of_groups(groups.of(region), arch)
-            yield Start(region, now, ideal, waits=waits)
+            own_groups = None if groups is None else groups.of(region)
+            wide, narrow = (
+                _ideal_of_groups(own_groups, arch, narrow=each) for each in (False, True)
+            )
+            yield Start(region, now, wide, narrow, waits=waits)
 
 
 def reaches_of(
@@ -305,7 +325,22 @@ def _time_ns(observation: Observation, metric: str) -> float | None:
     return median(samples) if samples else None
 
 
-def ideal_of_step(step: OpTable) -> float | None:
+def _without_model(step: OpTable) -> str:
+    """Name what takes time and has no least one; "" for nothing."""
+    took: dict[str, float] = defaultdict(float)
+    for _, op in critical_ops(step):
+        if not _has_model(op.signature) and op.signature.category is Category.MATMUL:
+            took[op.signature.code] += op.kernel_ns
+    return ", ".join(f"{code} ({percent(ns / step_ns(step))})" for code, ns in took.items())
+
+
+def _has_model(signature: Signature) -> bool:
+    if signature.category is Category.MATMUL and len(signature.inputs) > 1:
+        return is_dense_matmul(signature) and prod(signature.inputs[1].shape[:-2]) == 1
+    return signature.category in {Category.CONV, Category.ATTENTION} and len(signature.inputs) > 1
+
+
+def ideal_of_step(step: OpTable, *, narrow: bool = False) -> float | None:
     """Return the least time of a step in ns; None if unknown."""
     board, columns = board_of(step), step.columns
     if board is None or not step.devices:
@@ -315,32 +350,31 @@ def ideal_of_step(step: OpTable) -> float | None:
     for row, line in enumerate(rooflines(step)):
         if not columns.host[row] and not line.stale:
             signature = step.signatures[columns.signature[row]]
-            whole += min(_ideal_ns(board, signature, cores), columns.kernel_ns[row])
+            least = _ideal_ns(board, signature, cores, narrow=narrow)
+            whole += min(least, columns.kernel_ns[row])
     return whole / len(step.devices) or None
 
 
-def _ideal_of_groups(groups: OpGroups, arch: str | None) -> float | None:
+def _ideal_of_groups(groups: OpGroups | None, arch: str | None, *, narrow: bool) -> float | None:
     board = board_of_arch(arch)
-    if board is None:
+    if board is None or groups is None:
         return None
     cores = max((group.cores or 0 for group in groups.groups), default=0)
     times = (
-        min(_ideal_ns(board, group.signature, cores) * group.count, group.total_ns)
+        min(least * group.count, group.total_ns)
         for group in groups.groups
+        for least in (_ideal_ns(board, group.signature, cores, narrow=narrow),)
     )
     return sum(times) or None
 
 
-def _ideal_ns(board: Board, signature: Signature, cores: int) -> float:
-    category = signature.category
-    if category not in {*PRODUCTS, Category.ATTENTION} or len(signature.inputs) < 2:
+def _ideal_ns(board: Board, signature: Signature, cores: int, *, narrow: bool) -> float:
+    if not _has_model(signature):
         return 0.0
-    weights = signature.inputs[1]
-    if category is Category.MATMUL and prod(weights.shape[:-2]) > 1:
-        return 0.0
-    reading = 0.0
-    if category in PRODUCTS and in_dram(weights) and "sparse" not in signature.op.lower():
-        element = min(BYTES.get(weights.dtype, 0.0), BYTES["BFLOAT8_B"])
+    weights, reading = signature.inputs[1], 0.0
+    if signature.category in PRODUCTS and in_dram(weights):
+        element = BYTES.get(weights.dtype, 0.0)
+        element = min(element, BYTES["BFLOAT8_B"]) if narrow else element
         reading = prod(weights.shape) * element / board.dram_gb_s
     # Rows that are padding need not be computed.
     of = (signature.outputs or signature.inputs)[0]

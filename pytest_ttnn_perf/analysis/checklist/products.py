@@ -14,12 +14,11 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     op_name,
 )
 from pytest_ttnn_perf.analysis.ops.names import (
-    SHARD_GRID,
-    cores_of,
     is_grid,
     setting,
     settings_in,
     whole,
+    working_cores,
 )
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.analysis.ops.roofline import (
@@ -331,13 +330,15 @@ _REACHABLE_BLOCKS: Final = 0.6
 #: moves to shards and back another 2 to 3 µs.
 _NORM_NS: Final = 7_000.0
 _NORM_MOVES_NS: Final = 2_500.0
-#: What a rotary embedding of one row of tiles takes on shards, where it takes 8 to 16 µs without.
-_ROTARY_NS: Final = 5_000.0
+#: `rotary_embedding_hf` takes 1.4 to 1.9 µs on shards, where `rotary_embedding` takes 4 to 16 µs.
+_ROTARY_NS: Final = 2_000.0
 #: The widest heads that `rotary_embedding_llama` takes; it takes shards in decode steps alone.
 _LLAMA_HEAD: Final = 256
 _DECODES: Final = re.compile(r"NLPCreate\w*HeadsDecode|PagedUpdateCache", re.IGNORECASE)
-#: To cut a tensor into other shards, and back, takes two moves.
-_RESHARDS_NS: Final = 2 * LAUNCH_NS
+#: What ops of so many tiles at most take on Blackhole, however many cores they have, and what
+#: cutting a tensor of that size anew takes: medians of real captures.
+_ELEMENTWISE_NS: Final = {128: 2_200.0, 512: 3_800.0, 2048: 14_000.0}
+_RESHARD_NS: Final = {128: 1_400.0, 512: 1_800.0, 2048: 4_500.0}
 #: What of its time an op must save: less is lost in what more cores exchange.
 _WORTH_IT: Final = 0.25
 #: Shorter conversions are for TTP203 and TTP302 alone.
@@ -416,19 +417,6 @@ def available_cores(step: OpTable, report: Report | None) -> int:
     return step.available_cores or told or seen
 
 
-def working_cores(op: Op) -> int | None:
-    """Count the cores that an op works on; None if unknown.
-
-    The profiler counts the cores on which a kernel was started. Where the output is sharded in L1,
-    those without a shard have nothing to do.
-    """
-    given = op.signature.outputs[:1]
-    if op.cores is None or not given or not _SHARDED_L1.search(given[0].memory):
-        return op.cores
-    grid = dict(settings_in(op.attributes)).get(SHARD_GRID, "")
-    return min(op.cores, cores_of(grid)) if is_grid(grid) else op.cores
-
-
 def few_cores(
     step: OpTable, report: Report | None, *, used: float = USED, shortest_us: float = SHORTEST_US
 ) -> Mapping[int, OnCores]:
@@ -460,7 +448,7 @@ def ops_on_cores(step: OpTable, available: int, *, shortest_us: float) -> Iterat
     for row, op in critical_ops(step):
         if op.kernel_ns < shortest_us * 1000 or lines[row].stale:
             continue
-        cores = working_cores(op)
+        cores = working_cores(op.signature, op.attributes, op.cores, 0)
         spread = _spread(op, decodes=decodes) if cores else None
         if not cores or spread is None:
             continue
@@ -493,7 +481,7 @@ def _reachable(op: Op) -> float:
 
 
 def searches(signature: Signature) -> bool:
-    """Return whether an op looks for values along rows."""
+    """Return whether an op searches or sums up along rows."""
     return _SEARCHES.search(signature.code) is not None
 
 
@@ -528,12 +516,17 @@ def _spread(op: Op, *, decodes: bool) -> Spread | None:
         case Category.LAYOUT if "ilize" in signature.op and op.kernel_ns >= _LONG_CONVERSION_NS:
             found = Spread(rows, "conversions: `use_multicore=True`")
         case Category.ELEMENTWISE:
+            least_ns = _of_size(_ELEMENTWISE_NS, tiles)
             if _SHARDED_L1.search(first.memory) and _SHARDED_L1.search(given.memory):
                 remedy = _FUSE if signature.code.startswith("Unary") else _NEIGHBOURS
-                found = Spread(tiles, remedy, more_ns=_RESHARDS_NS)
+                found = Spread(tiles, remedy, least_ns, 2 * _of_size(_RESHARD_NS, tiles))
             else:
-                found = Spread(tiles, _SHARDS)
+                found = Spread(tiles, _SHARDS, least_ns)
     return found
+
+
+def _of_size(times_ns: Mapping[int, float], tiles: int) -> float:
+    return next((ns for most, ns in times_ns.items() if tiles <= most), max(times_ns.values()))
 
 
 _FUSE: Final = (
@@ -542,7 +535,7 @@ _FUSE: Final = (
 )
 _NEIGHBOURS: Final = (
     "elementwise ops on the shards of their neighbours: give all of them more shards, as a "
-    "reshard for one alone costs about 2 µs"
+    "reshard for one alone costs 1.4 to 4.5 µs each way"
 )
 
 
@@ -604,11 +597,9 @@ def _spread_rotary(first: Tensor, rows: int, *, decodes: bool) -> Spread:
     remedy = "RotaryEmbedding: `rotary_embedding_hf` or `rotary_embedding_llama`"
     if not decodes:
         return Spread(rows, remedy, _ROTARY_NS)
-    # On one row of tiles it has one core in any case: what shards save is fetching.
-    fetches = rows == 1 and not _SHARDED_L1.search(first.memory)
-    on_shards = _ROTARY_NS if fetches else None
+    # On one row of tiles it has one core in any case: another op, on shards, is shorter.
     remedy += ", on inputs that are sharded by height"
-    return Spread(rows, remedy, _ROTARY_NS, on_shards_ns=on_shards)
+    return Spread(rows, remedy, _ROTARY_NS, on_shards_ns=_ROTARY_NS if rows == 1 else None)
 
 
 def _spread_norm(op: Op, tiles: int) -> Spread:

@@ -50,7 +50,7 @@ _MODULES: Final = {
     "analysis.rules.formats": "101 102 103 104 105",
     "analysis.rules.layouts": "201 202 203",
     "analysis.rules.memory": "302 303 304",
-    "analysis.rules.cores": "305 306 307 308 309 315 320 321",
+    "analysis.rules.cores": "305 306 307 308 309 315 317 320 321",
     "analysis.rules.matmul": "310 311 314 316",
     "analysis.rules.host": "401 403 405 406 407 504 505",
     "analysis.rules.conv": "601 602 603 605 607 608",
@@ -63,7 +63,7 @@ _NEEDS: Final = {
     (): "004 006",
     (Input.OPS,): (
         "002 007 008 009 010 011 012 102 103 104 201 202 203 305 306 307 308 309 310 311 314 "
-        "315 316 320 321 401 403 601 603 605 607 608 703 704"
+        "315 316 317 320 321 401 403 601 603 605 607 608 703 704"
     ),
     (Input.OPS, Input.KERNELS): "303",
     (Input.OPS, Input.REPORT): "302 602",
@@ -414,7 +414,9 @@ def _findings(
         kernels_ns = sum(times_ns.values())
         gaps_ns = told_gaps_ns(subject) or 0.0
         claims = {
-            rule.code: Claim(one.savings, one.waiting_ns, one.at_most or rule.code in waived)
+            rule.code: Claim(
+                one.savings, one.waiting_ns, one.at_most or rule.code in waived, one.always_told
+            )
             for rule, one in found
             if one.arithmetic is not None
         }

@@ -32,7 +32,7 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     step_ns,
     worst_ops,
 )
-from pytest_ttnn_perf.analysis.ops.names import flag, whole
+from pytest_ttnn_perf.analysis.ops.names import block_heights, flag
 from pytest_ttnn_perf.analysis.ops.roofline import board_of, size_of
 from pytest_ttnn_perf.analysis.readers.report_db import BufferType
 from pytest_ttnn_perf.core.finding import (
@@ -183,10 +183,8 @@ class ActBlock(NamedTuple):
 
 def block_rows(op: Op) -> tuple[int | None, int | None]:
     """Return the rows of a block and of a core, if known."""
-    keys = ("act_block_h_ntiles", "per_core_out_matrix_height_ntile")
-    rows, most = (None if (tiles := whole(op.attributes, key)) is None else tiles * TILE_ROWS
-                  for key in keys)  # fmt: skip
-    return rows, most
+    tiles = block_heights(op.attributes)
+    return (None, None) if tiles is None else (tiles[0] * TILE_ROWS, tiles[1] * TILE_ROWS)
 
 
 def blocks_in_report(report: Report) -> Iterator[ActBlock]:

@@ -14,6 +14,7 @@ from pytest_ttnn_perf.analysis.checklist.products import (
     USED,
     available_cores,
     best_form,
+    config_grid,
     few_cores,
     is_matmul,
     matmuls_of,
@@ -39,8 +40,11 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     worst_ops,
 )
 from pytest_ttnn_perf.analysis.ops.names import (
+    flag,
+    function_in,
     neighbours,
     op_and_function,
+    whole,
 )
 from pytest_ttnn_perf.analysis.ops.regions import find_layers
 from pytest_ttnn_perf.analysis.ops.roofline import board_of, is_dram_sharded, rooflines
@@ -51,7 +55,7 @@ from pytest_ttnn_perf.core.text import counted, duration, percent
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.products import OnCores, Product
+    from pytest_ttnn_perf.analysis.checklist.products import OnCores
     from pytest_ttnn_perf.analysis.checklist.savings import OpPlace, Removal
     from pytest_ttnn_perf.analysis.ops.roofline import Roofline
     from pytest_ttnn_perf.analysis.readers.report_db import Report
@@ -85,8 +89,9 @@ def unused_cores(
     RotaryEmbedding: `rotary_embedding_hf`, or `rotary_embedding_llama` for heads of up to 256.
 
     ## What it saves
-    Time × (1 − cores ÷ possible cores), down to the least time of such an op, and to what reading
-    its operands takes. The reshards that an elementwise op then needs are subtracted.
+    Time × (1 − cores ÷ possible cores), down to what such ops take at least, and to what reading
+    their operands takes. Real elementwise ops of 128, 512 and 2048 tiles take 2.2, 3.8 and 14 µs on
+    any number of cores; reshards that they need on shards are subtracted: 1.4, 1.8 and 4.5 µs each.
 
     ## When it is no problem
     Not counted are short ops, collectives, moves, matmuls with DRAM-sharded weights, and ops of
@@ -125,6 +130,79 @@ def unused_cores(
         f"{duration(took)} → {duration(took - sum(saved.values()))}",
         name=lambda placed: f"{op_name(placed.op)} {few[placed.row].cores_text}",
     ).with_fix(advice_for(((advice(each), each.saved_ns) for each in few.values()), most=3))
+
+
+#: What the whole grid of Blackhole saves attention, by the longest sequence: that of 8 by 8 cores
+#: takes so much more. And what sums in bfloat16, and larger chunks, save.
+_WHOLE_GRID: Final = {2048: 0.07, 6144: 0.24, 10**9: 0.37}
+_IN_DECODE, _STREAMING, _CHUNKS = 0.085, 0.2, 0.25
+_LARGE_CHUNK, _LONG = 64, 1024
+_FULL_GRID: Final = 0.9
+
+
+@rule("TTP317", "attention-settings", Severity.WARNING, Input.OPS)
+def attention_settings(step: OpTable, *, share: Limit = SHARE) -> Answer:
+    """Attention runs with settings that other chips or sizes had.
+
+    Finds scaled dot product attention on 8 by 8 cores of a Blackhole, with sums in float32, or in
+    chunks of up to 64 on 1024 tokens or more. No capture that we know loses much by it.
+
+    ## What to do
+    ```py
+    config = ttnn.SDPAProgramConfig(
+        compute_with_storage_grid_size=(11, 10), q_chunk_size=256, k_chunk_size=256
+    )
+    ```
+    Chunks of 128 below 2048 tokens, 256 from there on; `fp32_dest_acc_en=False`, which selects the
+    streaming kernel. In decode steps list the cores that hold the queries first in
+    `sub_core_grids`.
+
+    ## What it saves
+    Of prompts on the whole grid 7 % at 1024 tokens, 24 % at 4096, 37 % at 8192; of decode steps 8.5
+    %. Without float32 sums 20 %, in larger chunks 25 %.
+
+    ## When it is no problem
+    MLA may be faster on fewer cores: measure.
+    """
+    saved: dict[int, float] = {}
+    named: dict[int, str] = {}
+    for row, op in critical_ops(step):
+        if not _SDPA.search(op.signature.code) or len(op.signature.inputs) < 2:
+            continue
+        tokens, decodes = op.signature.inputs[1].padded[-2], "Decode" in op.signature.code
+        parts, left = [], 1.0
+        columns, rows = config_grid(op)
+        grid = _GRIDS.get(step.available_cores or 0)
+        if grid and 0 < columns * rows < _FULL_GRID * grid[0] * grid[1]:
+            gain = next(part for most, part in _WHOLE_GRID.items() if tokens < most)
+            left *= 1 - (_IN_DECODE if decodes else gain)
+            parts.append(f"grid {columns}x{rows} → {grid[0]}x{grid[1]}")
+        if flag(op.attributes, "fp32_dest_acc_en") and not decodes:
+            left *= 1 - _STREAMING
+            parts.append("fp32_dest_acc_en off")
+        if not decodes and tokens >= _LONG:
+            chunk = whole(op.attributes, "k_chunk_size") or 0
+            wanted = 256 if tokens >= 2 * _LONG else 128
+            if chunk <= _LARGE_CHUNK:
+                left *= 1 - _CHUNKS
+                parts.append(f"k_chunk_size {chunk or 'unset'} → {wanted}")
+        if parts:
+            saved[row], named[row] = op.kernel_ns * (1 - left), ", ".join(parts)
+    took = sum(step.columns.kernel_ns[row] for row in saved)
+    return check_savings(
+        step,
+        saved,
+        share,
+        sentence=f"{share_of_step(step, took)} of a step goes into attention that other settings "
+        "make shorter",
+        arithmetic=f"{duration(took)} → {duration(took - sum(saved.values()))}: by what "
+        "each setting saved elsewhere",
+        name=lambda placed: f"{op_name(placed.op)} ({named[placed.row]})",
+    )
+
+
+_SDPA: Final = re.compile(r"^(?:SDPA|Sdpa|ScaledDotProductAttention)")
+_GRIDS: Final = {110: (11, 10), 130: (13, 10)}
 
 
 @rule("TTP306", "core-skew", Severity.WARNING, Input.OPS)
@@ -255,7 +333,21 @@ def _rearranges(signature: Signature) -> bool:
 
 _DROP_MOVE: Final = "drop `ttnn.move`, which only makes room"
 _CUT_BEFORE: Final = "cut what is sliced before it is computed, or give the next op its part alone"
-_NO_FORM: Final = "these ops only rearrange data: look for a form the next op takes"
+_TRANSPOSED: Final = "let the matmul transpose: `transpose_b=True` instead of a transpose before it"
+_STORED: Final = "permute weights once, when they are loaded"
+_JOINED: Final = (
+    "compute the parts of a concat as one: concatenate their weights when they are loaded"
+)
+_ROTATED: Final = (
+    "replace the rotary embedding by hand (slice, negate, concat) by "
+    "`ttnn.experimental.rotary_embedding_hf` or `rotary_embedding_llama`"
+)
+_PADDED: Final = "pad weights and inputs once, when they are made, with `ttnn.pad` on the host"
+_BROADCAST: Final = (
+    "do not repeat: elementwise ops broadcast, and attention takes fewer heads of keys and values"
+)
+#: What an op could do instead, where its neighbours say nothing.
+_INSTEAD: Final = {"Concat": _JOINED, "Pad": _PADDED, "Fill": _PADDED, "Repeat": _BROADCAST}
 _AFTER_HALO: Final = "set `reallocate_halo_output=False` in `Conv2dConfig`, which leaves out moves"
 _SPLIT_HEADS: Final = (
     "make the heads in one op: `ttnn.experimental.nlp_create_qkv_heads` or "
@@ -288,7 +380,7 @@ def _data_movement_advice(step: OpTable, moves: Mapping[int, Removal]) -> str:
             producer = _NONE if before is None else signatures[before]
             consumer = _NONE if after is None else signatures[after]
             text = _advice_for(signatures[at], producer, consumer)
-            weights.append((text or _NO_FORM, moves[row].saved_ns))
+            weights.append((text, moves[row].saved_ns))
     return advice_for(weights)
 
 
@@ -300,7 +392,11 @@ def _advice_for(own: Signature, producer: Signature, consumer: Signature) -> str
         return _advice_for_order(own, producer, consumer)
     if code.startswith("Move"):
         return _AFTER_HALO if producer.code.startswith("Halo") else _DROP_MOVE
-    return _CUT_BEFORE if code.startswith("Slice") else ""
+    if code.startswith("Slice"):
+        return _CUT_BEFORE
+    if code.startswith("Concat") and producer.code.startswith(("Unary", "Slice")):
+        return _ROTATED
+    return next((text for name, text in _INSTEAD.items() if code.startswith(name)), "")
 
 
 def _advice_for_reshape(own: Signature, producer: Signature, consumer: Signature) -> str:
@@ -327,23 +423,26 @@ def _advice_for_order(own: Signature, producer: Signature, consumer: Signature) 
         return _SPLIT_HEADS
     if _splits_last(_shape(consumer.outputs), _shape(consumer.inputs)):
         return _MERGE_HEADS
-    short = own.outputs[0].layout == "ROW_MAJOR" and made[-1] < min(_TILE, given[-1])
-    return _SHORT_ROWS.format(length=made[-1]) if short else ""
+    if own.outputs[0].layout == "ROW_MAJOR" and made[-1] < min(_TILE, given[-1]):
+        return _SHORT_ROWS.format(length=made[-1])
+    if is_matmul(consumer) and made[-2:] == given[:-3:-1]:
+        return _TRANSPOSED
+    return _STORED if producer is _NONE else ""
 
 
 def _shape(tensors: Sequence[Tensor]) -> tuple[int, ...]:
     return tensors[0].shape if tensors else ()
 
 
-def _splits_last(whole: tuple[int, ...], parts: tuple[int, ...]) -> bool:
+def _splits_last(joined: tuple[int, ...], parts: tuple[int, ...]) -> bool:
     """Return whether a shape splits the last extent into heads.
 
     >>> _splits_last((1, 1, 19, 768), (1, 19, 12, 64)), _splits_last((1, 1, 64, 8), (1, 8, 8, 8))
     (True, False)
     """
-    if len(whole) < 2 or len(parts) < 3 or parts[-2] == 1 or parts[-1] == 1:
+    if len(joined) < 2 or len(parts) < 3 or parts[-2] == 1 or parts[-1] == 1:
         return False
-    return parts[-2] * parts[-1] == whole[-1] and parts[-3] == whole[-2]
+    return parts[-2] * parts[-1] == joined[-1] and parts[-3] == joined[-2]
 
 
 #: A search in fewer tiles is short, and two steps are slower than one.
@@ -354,6 +453,8 @@ _SLOW_NS: Final = 15.0
 _IN_TILES_NS: Final = 7.0
 #: How many ops before and behind a search are looked at.
 _FAR: Final = 12
+#: Reductions that look for nothing.
+_SUMS: Final = frozenset({"SUM", "MEAN", "AVG", "VAR", "STD"})
 _SAMPLES: Final = re.compile(r"^(?:ArgMax|TopK|Sampling|Sort)$")
 _PLACES: Final = re.compile(r"^(?:ArgMax|TopK)$")
 _IN_TWO_STEPS: Final = (
@@ -411,7 +512,7 @@ def slow_searches(
     judged = {
         each.row: each
         for each in ops_on_cores(step, available, shortest_us=shortest_us.value)
-        if searches(each.op.signature)
+        if searches(each.op.signature) and function_in(each.op.attributes) not in _SUMS
     }
     if not judged:
         return Answer.not_applicable("no search along rows that takes long enough")
@@ -552,17 +653,29 @@ def loops_of_small_ops(
         text = f"{len(own) // block} runs of {', '.join(words)}"
         first = heaviest_numbers((0.0, op.number) for _, op in own[:block])
         evidence.append(Evidence(text, took, "ns", took / whole if whole else None, first))
-    return share.at_most(
-        sum(saved.values()) / whole if whole else 0.0,
-        f"{share_of_step(step, sum(took for took, _, _ in loops))} of a step goes into {count} of "
-        f"{counted(len(loops), 'loop')} over the same small ops",
-        evidence,
-    ).saving(
-        saved,
-        f"up to 2 µs for each op but those of the first turn: "
-        f"{duration(sum(saved.values()))}{gaps_text(gaps, len(saved))}",
-        waiting_ns=gaps,
+    fills = any(_FILLS.search(op.signature.op) for _, own, _ in loops for _, op in own)
+    return (
+        share.at_most(
+            sum(saved.values()) / whole if whole else 0.0,
+            f"{share_of_step(step, sum(took for took, _, _ in loops))} of a step goes into {count} "
+            f"of {counted(len(loops), 'loop')} over the same small ops",
+            evidence,
+        )
+        .saving(
+            saved,
+            f"up to 2 µs for each op but those of the first turn: "
+            f"{duration(sum(saved.values()))}{gaps_text(gaps, len(saved))}",
+            waiting_ns=gaps,
+        )
+        .with_fix(_FILL_AT_ONCE if fills else "")
     )
+
+
+_FILLS: Final = re.compile(r"(?:update|fill)\w*cache", re.IGNORECASE)
+_FILL_AT_ONCE: Final = (
+    "Fill the cache for all users in one call: `ttnn.experimental.paged_fill_cache` with "
+    "`batch_idx_tensor`, an index for each row (tt-metal of June 2026 or newer)."
+)
 
 
 #: A part of the time in which an op could not have moved or computed all that it works on.
@@ -692,12 +805,12 @@ def dense_experts(
     its sparsity, or an op that is made for experts.
 
     ## What it saves
-    The time of these matmuls, but for the part of the experts that are chosen: at most as many for
-    each token as the router keeps. With many tokens, no matmul gets shorter than reading all
-    weights takes.
+    What reading the weights takes, of the experts that no token hits: of E experts with the top k,
+    T tokens hit E × (1 − (1 − k ÷ E)^T).
 
     ## When it is no problem
-    Prompts that are so long that every expert has work for all cores.
+    Where many tokens choose: of 128 experts, 8 for each of 16 tokens hit 64 %. From half of all on
+    nothing is named.
     """
     matmuls, chosen = matmuls_of(step), _kept(step)
     experts_of = {
@@ -717,19 +830,30 @@ def dense_experts(
     experts, tokens = router
     if experts < more.value * chosen:
         return Answer.not_applicable(f"{chosen} of {experts} experts are chosen")
-    dense = [each for each in matmuls if experts_of[each.row] == experts]
-    saved = {each.row: _saved_by_choice(each, experts, chosen, tokens) for each in dense}
-    took = sum(each.op.kernel_ns for each in dense)
+    hit = 1 - (1 - chosen / experts) ** tokens
     by = counted(tokens, "token")
+    if hit > _HALF:
+        hits = f"{hit * experts:.0f} of {experts} experts are hit by {by}"
+        return Answer.not_applicable(f"{hits}: leaving out the others gains little")
+    dense = [each for each in matmuls if experts_of[each.row] == experts]
+    saved = {
+        each.row: min(each.op.kernel_ns, each.line.dram_ns or each.op.kernel_ns) * (1 - hit)
+        for each in dense
+    }
+    took = sum(each.op.kernel_ns for each in dense)
     return check_savings(
         step,
         {row: ns for row, ns in saved.items() if ns > 0},
         share,
         sentence=f"{counted(len(dense), 'matmul')} over all {experts} experts, of which "
         f"the router chooses {chosen} for {by if tokens == 1 else 'each token'}",
-        arithmetic=f"{duration(took)} − {duration(took - sum(saved.values()))} for the "
-        f"experts that are chosen by {by}",
+        arithmetic=f"{duration(took)} → {duration(took - sum(saved.values()))}: {by} "
+        f"{'hits' if tokens == 1 else 'hit'} {percent(hit)} of the experts",
     )
+
+
+#: With more of the experts hit, a sparse matmul gains less than it costs.
+_HALF: Final = 0.5
 
 
 def _kept(step: OpTable) -> int | None:
@@ -745,14 +869,6 @@ def _kept(step: OpTable) -> int | None:
                     taken = (*after.signature.inputs, *after.signature.outputs)
                     widths += [each.shape[-1] for each in taken if each.padded == given.padded]
     return min(widths, default=None)
-
-
-def _saved_by_choice(matmul: Product, experts: int, chosen: int, tokens: int) -> float:
-    took = matmul.op.kernel_ns
-    if chosen * tokens < experts:
-        return took * (1 - chosen * tokens / experts)
-    reading = matmul.line.dram_ns or took
-    return took - max(took * chosen / experts, min(reading, took))
 
 
 #: Shorter ops differ by what launching them takes.

@@ -48,6 +48,7 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
     size_of,
 )
 from pytest_ttnn_perf.core.finding import (
+    TOO_SMALL,
     Answer,
     Evidence,
     Input,
@@ -157,8 +158,14 @@ def _weights_of_step(
     ).with_fix(_weights_advice([each for each in wide if each.row in saved], board))
     slow = [each for each in wide if _would_wait_for_weights(each)]
     small = sum(map(_saved_reads, slow)) < worth.value
-    if answer.outcome is RuleOutcome.FOUND or part <= most_wide.value or small:
+    if answer.outcome is RuleOutcome.FOUND:
+        # Another layout of the same weights makes them no smaller: both are to be done.
+        return replace(answer, always_told=part > most_wide.value)
+    if part <= most_wide.value:
         return answer
+    if small:
+        reason = f"{TOO_SMALL}: {percent(part)} of the weight bytes are wider than bfloat8_b"
+        return replace(answer, reason=reason)
     hidden = most_wide.found(
         part,
         f"{percent(part)} of the {size(_weight_bytes(read))} of weights that a step reads are "

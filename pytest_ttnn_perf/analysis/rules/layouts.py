@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from itertools import permutations
 from math import ceil, prod
 from typing import TYPE_CHECKING, Final
 
@@ -96,20 +97,24 @@ _OF_IMAGES: Final = re.compile(
 )
 #: Columns that are few enough to say that the tensor lies the wrong way.
 _FEW_COLUMNS: Final = 8
-_SINGLE: Final = "lay single rows out as one matrix, 1x32x1x4096 as 1x1x32x4096"
+_SINGLE: Final = "lay the rows of a batch out as one matrix: reshape {shape} to {better}"
 _NARROW: Final = (
-    "bring a longer extent last, 1x32x10240x4 as 1x32x4x10240: permute states and weights once, "
-    "when they are made"
+    "bring the longest extents last, {shape} as {better}: permute states and weights once, when "
+    "they are made"
 )
+#: Hidden dimensions have so many columns.
+_HIDDEN: Final = 512
+#: Fewer tiles less, and the reshape may cost as much.
+_WORTH: Final = 0.25
 
 
 @rule("TTP202", "tile-padding", Severity.WARNING, Input.OPS)
 def tile_padding(step: OpTable, *, share: Limit = SHARE) -> Answer:
     """Tiles are filled up with padding.
 
-    Finds ops on many matrices of a single row: each fills tiles of its own, 31 of 32 rows of which
-    are padding. And ops on narrow tensors, whose last extent is 8 or less although another would
-    fill tiles: 1x32x10240x4 takes eight times the tiles of 1x32x4x10240.
+    Finds ops on many matrices of less than 32 rows: each fills tiles of its own, of a single row 31
+    of 32 rows are padding. And ops on narrow tensors, whose last extent is 8 or less although
+    others would fill tiles: 1x32x10240x4 takes eight times the tiles of 1x4x32x10240.
 
     ## What to do
     Make the last two extents multiples of 32: larger batches, sequences padded once outside the
@@ -118,7 +123,7 @@ def tile_padding(step: OpTable, *, share: Limit = SHARE) -> Answer:
 
     ## What it saves
     Of each op, the part of the tiles of its largest operand that would go if all rows were one
-    matrix, 1x32x1x4096 as 1x1x32x4096, or if its longest extent were the last.
+    matrix, 1x32x18x4096 as 1x1x576x4096, or if its longest extents were the last two.
 
     ## When it is no problem
     Decoding with a batch of 1 leaves 31 of 32 rows empty, whatever the shapes: rows of a last tile
@@ -148,6 +153,10 @@ def tile_padding(step: OpTable, *, share: Limit = SHARE) -> Answer:
             is_image = of_images and largest.shape[-1] in _COLOURS
             empty = 0.0 if is_image else _empty_part(largest)
             is_matmul = op.signature.category is Category.MATMUL
+            # What makes rows of a batch, and takes them together again, goes with the others.
+            several = largest.shape[-2:-1] != (1,) and not _is_narrow(largest)
+            if several and op.signature.category not in _COMPUTES:
+                continue
             if empty > 0 and (is_matmul or look_of(largest) not in wanted_apart):
                 saved[row], shapes[row] = op.kernel_ns * empty, largest
     took = sum(step.columns.kernel_ns[row] for row in saved)
@@ -162,15 +171,18 @@ def tile_padding(step: OpTable, *, share: Limit = SHARE) -> Answer:
         step,
         saved,
         share,
-        sentence=f"{percent(part)} of the tiles of {counted(len(saved), 'op')} on single rows or "
+        sentence=f"{percent(part)} of the tiles of {counted(len(saved), 'op')} on few rows or "
         f"narrow columns are not needed",
         arithmetic=f"that part of {duration(took)}: {duration(sum(saved.values()))}",
         name=named,
-    ).with_fix(
-        advice_for(
-            (_NARROW if _is_narrow(shapes[row]) else _SINGLE, ns) for row, ns in saved.items()
-        )
-    )
+    ).with_fix(advice_for((_padding_advice(shapes[row]), ns) for row, ns in saved.items()))
+
+
+def _padding_advice(tensor: Tensor) -> str:
+    text = _NARROW if _is_narrow(tensor) else _SINGLE
+    shapes = (tensor.shape, _better(tensor) or tensor.shape)
+    shape, better = map(shape_text, shapes)
+    return text.format(shape=shape, better=better)
 
 
 def _wants_rows_apart(op: Op) -> bool:
@@ -199,16 +211,28 @@ def _better(tensor: Tensor) -> tuple[int, ...] | None:
     if len(shape) < 3:
         return None
     if _is_narrow(tensor):
-        place = max(range(len(shape)), key=lambda at: (shape[at], at))
-        return (*shape[:place], *shape[place + 1 :], shape[place])
-    return (prod(shape[:-1]), shape[-1]) if shape[-2] == 1 else None
+        pairs = permutations(range(len(shape)), 2)
+        orders = (
+            (
+                *(each for at, each in enumerate(shape) if at not in pair),
+                *(shape[at] for at in pair),
+            )
+            for pair in pairs
+        )
+        return min(orders, key=lambda order: (_tiles_of(order), order[-2]))
+    # Of narrower tensors, several rows are mostly heads, which attention wants apart.
+    alone = shape[-2] == 1 or (shape[-2] < TILE and shape[-1] >= _HIDDEN)
+    return (1, 1, prod(shape[:-1]), shape[-1]) if alone else None
+
+
+def _tiles_of(shape: tuple[int, ...]) -> int:
+    return prod(shape[:-2]) * ceil(shape[-2] / TILE) * ceil(shape[-1] / TILE)
 
 
 def _empty_part(tensor: Tensor) -> float:
     tiles, better = max(1, prod(tensor.padded) // (TILE * TILE)), _better(tensor)
-    if better is None:
-        return 0.0
-    return max(0.0, 1 - ceil(prod(better[:-1]) / TILE) * ceil(better[-1] / TILE) / tiles)
+    part = 0.0 if better is None else 1 - _tiles_of(better) / tiles
+    return part if part >= _WORTH else 0.0
 
 
 _CONVERSION: Final = re.compile(r"tilize|to_?layout", re.IGNORECASE)

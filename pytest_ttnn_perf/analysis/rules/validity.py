@@ -304,10 +304,11 @@ def operation_failed(
     on something else. Numbers of such a program are `NO_DATA`, and never become a baseline.
 
     ## What to do
-    Fix the call that is named; where memory ran out, choose smaller blocks (`act_block_h_override`,
-    `in0_block_w`, `per_core_M`), keep skip connections in DRAM, shard over more cores, use
-    bfloat8_b, and free tensors with `ttnn.deallocate` or `deallocate_activation`. Then capture
-    again.
+    Fix the call that is named; where memory ran out, free tensors with `ttnn.deallocate` or
+    `deallocate_activation`, keep what is read much later in DRAM, use bfloat8_b, or shard over more
+    cores. A convolution: smaller slices in DRAM (`Conv2dSliceConfig`), then a smaller
+    `act_block_h_override`. A matmul: smaller `in0_block_w` and `per_core_M`. Then capture again.
+    `ttnn.device.dump_device_memory_state(device)` before the call shows what fills the memory.
 
     ## When it is no problem
     A test that provokes the error. Waive the rule there, and attach no such report.

@@ -88,6 +88,7 @@ def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
         "steps": to_builtins(report.progress.all),
         "model_kind": to_builtins(report.progress.kind),
         "first": to_builtins(report.progress.first),
+        "firsts": to_builtins(report.progress.firsts),
         "invalid": report.progress.invalid,
     }
     document = {
@@ -229,7 +230,8 @@ def _now(plan: Plan) -> str:
     most = "" if start.replayed else "at most "
     gaps = f", {most}{duration(start.gaps_ns)} of it gaps" if start.gaps_ns else ""
     least = "not known" if start.ideal_ns is None else duration(start.ideal_ns)
-    return f"{duration(start.now_ns)} now{gaps}; roofline {least}"
+    without = f", no model for {start.no_model}" if start.no_model else ""
+    return f"{duration(start.now_ns)} now{gaps}; roofline {least}{without}"
 
 
 def _table_cells(plan: Plan) -> Iterator[tuple[str, ...]]:
@@ -325,6 +327,7 @@ def _document(one: RegionPlan) -> dict[str, Any]:
         "now_us": _us(start.now_ns),
         "gaps_us": _us(start.gaps_ns),
         "roofline_us": _us(start.ideal_ns),
+        "no_model": start.no_model,
         "host_bound": start.waits,
         "saves_us": _us(start.now_ns - plan.left_ns),
         "left_us": _us(plan.left_ns),

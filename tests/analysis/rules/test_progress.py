@@ -55,7 +55,7 @@ def test_the_whole_progress() -> None:
         ),
         Step("final PCC", State.DONE),
         None,
-        First("TTP102", "name"),
+        (First("TTP102", "name"),),
     )
 
 
