@@ -145,7 +145,7 @@ CASES = [
     # The log has C++: its blocks of 4 tiles take at least 48 KiB, and four times that fit.
     Case(
         "TTP810", coded(printed(SMALL), 4), FOUND, 64 * 160 / 100_000, 64 * 160 * 15 / 16,
-        "4 tiles a wait, 64 waits of a core cost 10.2 µs",
+        "4 tiles a wait, 64 waits of a core cost 10.24 µs",
     ),
     Case(
         "TTP810", coded(printed(SMALL), 4, l1_overflow=L1Overflow(99_999, 50_000)), CLEAN,
