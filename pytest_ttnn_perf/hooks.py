@@ -1,6 +1,6 @@
 """Names that implementations of our hooks import.
 
-The hooks themselves are declared in ``pytest_ttnn_perf.plugin.hookspecs``.
+The hooks themselves are declared in ``pytest_ttnn_perf.plugin``.
 """
 
 from __future__ import annotations

@@ -243,10 +243,12 @@ TOOLS: Final = (
          optional=frozenset({"of"})),
     # In one word with its option: whatever the message begins with, it is no option.
     Tool("try", "Measure the working tree against the last kept state: KEEP, REVERT, CANNOT_TELL "
-         "or NOT_COMPARABLE. Takes minutes, and the devices.", "try -m<message> <json> <tests>",
+         "or NOT_COMPARABLE. Takes minutes, and the devices.", "try -m<message> <json> "
+         "--approved-by=<approved_by> <tests>",
          {"message": _meaning("the one thing that was changed", _Text),
+          "approved_by": _meaning("the person who agreed to the change", _Text),
           "tests": _several("ids, files or folders of tests; default: all")},
-         optional=frozenset({"tests"}), changes=True),
+         optional=frozenset({"tests", "approved_by"}), changes=True),
     Tool("explain", "What is known of a rule, a test of the last run, a run record or a capture.",
          "explain <json> <what>",
          {"what": _meaning("a code such as TTP203, a test id, or a file")}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import secrets
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.cli.common import add_argument, add_format, number_within
+from pytest_ttnn_perf.cli.run import add_script, script_arguments
 from pytest_ttnn_perf.core.baseline import MAX_SESSIONS
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.observation import lies_in
@@ -43,6 +45,7 @@ def add_ab(parser: argparse.ArgumentParser) -> None:
     add_argument(parser, "ref REF", "a branch, tag or commit")
     _add_rounds(parser, "side", "both sides", USUAL_ROUNDS)
     add_format(parser)
+    add_script(parser)
     _pass_on(parser)
 
 
@@ -83,12 +86,23 @@ def _experiment(
 ) -> Experiment:
     from pytest_ttnn_perf.experiments.rounds import Experiment
 
+    argv = _with_command(options, argv)
     settings, same, seed = _settings_of(argv), tuple(options.same), options.order_seed
     return Experiment(
         command, argv, options.rounds, Path.cwd(), settings, line.progress, same,
         seed=secrets.randbelow(_SEEDS) if seed is None else seed,
         build=settings.build if options.build is None else options.build or None,
     )  # fmt: skip
+
+
+def _with_command(options: argparse.Namespace, argv: Sequence[str]) -> list[str]:
+    """Return pytest's arguments with what follows two dashes: a command, or tests."""
+    after = options.ids
+    if not after:
+        return [*argv]
+    if shutil.which(after[0]) is None:
+        return [*argv, *([] if "bad" in options else ["--"]), *after]
+    return [*script_arguments(options, after), *argv]
 
 
 #: Options of pytest that decide which processes are started: pytest reads them in these alone.
@@ -231,7 +245,9 @@ def add_try(parser: argparse.ArgumentParser) -> None:
     add("-m MESSAGE", "what the change is, in short", dest="message", required=True)
     add("--base REF", "a branch, tag or commit to compare with instead")
     _add_rounds(parser, "side", "both sides", USUAL_ROUNDS)
+    add("--approved-by NAME", "who agreed to the change, kept in the journal")
     add("--format", "output format (default: table)", choices=("table", "json"), default="table")
+    add_script(parser)
     _pass_on(parser)
 
 
@@ -241,7 +257,8 @@ def run_try(options: argparse.Namespace) -> Result:
     Both are measured alternately, each time in a fresh process. The answer is KEEP, REVERT,
     CANNOT_TELL or NOT_COMPARABLE. What is committed, or was answered with KEEP since, is kept.
     Nothing is committed or reverted: the commands are printed. All other arguments are passed
-    to pytest. Exit code 1: revert, or not comparable; 7: cannot tell.
+    to pytest; what follows -- is a command, as that of ttnn-perf run. Exit code 1: revert, or
+    not comparable; 7: cannot tell.
     """
     from pytest_ttnn_perf.experiments.journal import Decision
     from pytest_ttnn_perf.experiments.try_change import try_change, try_document, try_lines
@@ -252,7 +269,7 @@ def run_try(options: argparse.Namespace) -> Result:
     given = ("--base", options.base) if options.base is not None else ()
     with LiveLine() as line:
         asked = _experiment(options, ("try", "-m", message, *given), options.rest, line)
-        tried = try_change(asked, message, options.base)
+        tried = try_change(asked, message, options.base, approved_by=options.approved_by)
     if options.format == "json":
         text = json_text(try_document(tried, cwd))
     else:

@@ -117,7 +117,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         meant = did_you_mean(asked, known) or "; ttnn-perf --help lists all"
         parser.error(f"no command {asked!r}{meant}")
     ids: list[str] = []
-    if tuple(arguments[:2]) in _TAKE_IDS and "--" in arguments:
+    if asked in _TAKE_IDS and "--" in arguments:
         end = list(arguments).index("--")
         arguments, ids = arguments[:end], list(arguments[end + 1 :])
     options, rest = parser.parse_known_args(arguments)
@@ -166,8 +166,10 @@ def command_parser(asked: str | None = None) -> argparse.ArgumentParser:
     return parser
 
 
-#: Commands that may be given tests.
-_TAKE_IDS: Final = {("baseline", action) for action in ("accept", "refresh", "forget")}
+#: Commands that may be given tests, or another command.
+_TAKE_IDS: Final = frozenset({
+    "baseline accept", "baseline refresh", "baseline forget", "run", "try", "ab", "bisect",
+})  # fmt: skip
 #: Each command: its module, the name of its two functions there, and its summary. ``add_NAME`` adds
 #: its arguments, if it has any; the docstring of ``run_NAME`` is its help. A module is imported
 #: when its command is asked for. A command of two words is looked for first.
@@ -175,6 +177,7 @@ _COMMANDS: Final = {
     "gate": ("records", "gate", "judge a run record against baselines; exit 1 when it fails"),
     "merge": ("records", "merge",
         "judge run records of shards and systems together"),
+    "run": ("run", "run", "gate a script, such as a tt-lang kernel, or any command"),
     "ab": ("experiments", "ab",
         "compare the working tree with a commit; exit 1 when worse"),
     "try": ("experiments", "try",

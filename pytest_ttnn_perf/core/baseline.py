@@ -136,6 +136,10 @@ class Acceptance(Struct, frozen=True):
     environment: Omit[Mapping[str, Scalar]] = {}
 
 
+#: The setting that only ``ttnn-perf run`` states: the command that it ran.
+SCRIPT_FACT: Final = "command"
+
+
 class TestBaseline(Struct, frozen=True):
     """The stored numbers of one test.
 
@@ -150,6 +154,11 @@ class TestBaseline(Struct, frozen=True):
     configuration: Mapping[str, Scalar] = {}
     ops: Annotated[str | None, Coding(_read_place)] = None
     op_table: Annotated[OpGroups | None, Coding(lambda _: None, str)] = None
+
+    @property
+    def is_of_script(self) -> bool:
+        """True if ``ttnn-perf run`` made it, and not a test."""
+        return SCRIPT_FACT in self.configuration
 
 
 class BaselineFile(Struct, frozen=True):

@@ -181,6 +181,7 @@ class Step(Struct, frozen=True):
     candidates: tuple[StepFinding, ...] = ()
     situations: Mapping[str, Situation] = {}
     order_seed: Omit[int | None] = None
+    approved_by: Omit[str | None] = None
 
     @property
     def is_kept(self) -> bool:
@@ -462,7 +463,9 @@ def _why(part: Part) -> str:
         return "discarded: it is not in this tree, or a later step began where it did"
     if step.refusals:
         return f"{step.refusals[0].edit}: {step.refusals[0].sentence}"
-    return "" if step.is_kept or not step.reasons else step.reasons[0]
+    if step.is_kept or not step.reasons:
+        return f"approved by {step.approved_by}" if step.approved_by else ""
+    return step.reasons[0]
 
 
 def _signed(metric: Metric, value: float, beside: float | None) -> str:
@@ -520,7 +523,7 @@ def _document(steps: Sequence[Step], ways: Sequence[Way]) -> dict[str, object]:
         "format": STEP_FORMAT,
         "steps": [
             {
-                **_members(step, "id", "at", "message"),
+                **_members(step, "id", "at", "message", "approved_by"),
                 "decision": step.decision.value,
                 "reasons": list(step.reasons),
                 "refusals": [each.edit for each in step.refusals],

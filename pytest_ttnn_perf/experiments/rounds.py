@@ -22,7 +22,7 @@ from pytest_ttnn_perf.core.assignment import ComparedVersions, PassKind
 from pytest_ttnn_perf.core.baseline import Acceptance, MetricBaseline, TestBaseline
 from pytest_ttnn_perf.core.codec import decode
 from pytest_ttnn_perf.core.errors import DecodeError, UsageError
-from pytest_ttnn_perf.core.metric import Better, representative
+from pytest_ttnn_perf.core.metric import Better, Source, representative
 from pytest_ttnn_perf.core.observation import (
     NO_LIMITS,
     JudgedTest,
@@ -38,8 +38,8 @@ from pytest_ttnn_perf.experiments.paired import Comparison, Plan, Round, judge_r
 from pytest_ttnn_perf.experiments.repository import Builds, remove_leftovers, temporary_checkout
 from pytest_ttnn_perf.gate.judge import judge_test, session_of, with_parts_explaining
 from pytest_ttnn_perf.gate.record import ignore_folder
+from pytest_ttnn_perf.machine.inspection import Stray, import_root, own_place
 from pytest_ttnn_perf.machine.processes import finds_modules_in, signals_interrupt
-from pytest_ttnn_perf.measure.strays import Stray, import_root, own_place
 from pytest_ttnn_perf.plugin.preflight import choose_profiler, lease
 from pytest_ttnn_perf.plugin.wire import Message
 from pytest_ttnn_perf.plugin.workers import Pass, Workers, run_device_pass
@@ -413,12 +413,13 @@ class Version:
 
 
 def is_exact(before: Seen, after: Seen) -> bool:
-    """One round is enough: on a simulated device no time is judged."""
-    return all(
-        each.is_simulated
-        and not any(m.gated and m.metric.compared_by_ratio for m in each.metrics.values())
-        for each in (*before, *after)
-    )
+    """One round is enough: of what is simulated, no time is judged."""
+    for each in (*before, *after):
+        gated = [observed.metric for observed in each.metrics.values() if observed.gated]
+        counts = bool(gated) and all(metric.source is Source.SIM for metric in gated)
+        if not (each.is_simulated or counts) or any(m.compared_by_ratio for m in gated):
+            return False
+    return True
 
 
 def compare_tests(

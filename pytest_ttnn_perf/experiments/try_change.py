@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import secrets
 from datetime import datetime, timezone
+from operator import ge
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -13,8 +16,9 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.checklist.plan import is_of_host, is_step, order_of_step
 from pytest_ttnn_perf.analysis.ops.roofline import roofline_of_groups
+from pytest_ttnn_perf.core.baseline import SCRIPT_FACT
 from pytest_ttnn_perf.core.finding import RuleOutcome
-from pytest_ttnn_perf.core.metric import KERNEL_TIME, OF_DEVICE, Better, Kind, metric_in
+from pytest_ttnn_perf.core.metric import KERNEL_TIME, OF_DEVICE, Better, Kind, Source, metric_in
 from pytest_ttnn_perf.core.observation import JudgedTest, Outcome, Reason
 from pytest_ttnn_perf.core.settings import CONFIGURATION_FILES, MIN_ROUNDS
 from pytest_ttnn_perf.core.text import counted, duration, shortened
@@ -47,6 +51,7 @@ from pytest_ttnn_perf.experiments.repository import Repository
 from pytest_ttnn_perf.experiments.rounds import is_exact
 from pytest_ttnn_perf.gate.judging import check_numbers
 from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES, VERDICT_RULES
+from pytest_ttnn_perf.measure.profilers import called_name, operations_in
 from pytest_ttnn_perf.report.findings import ModelKind
 from pytest_ttnn_perf.report.sentences import command_line
 from pytest_ttnn_perf.report.tables import (
@@ -86,7 +91,9 @@ class TryResult(Struct, frozen=True):
     remarks: tuple[str, ...]
 
 
-def try_change(asked: Experiment, message: str, base_ref: str | None = None) -> TryResult:
+def try_change(
+    asked: Experiment, message: str, base_ref: str | None = None, *, approved_by: str | None = None
+) -> TryResult:
     """Measure the working tree against the last kept state; record the step.
 
     ``base_ref`` is a commit to compare with instead.
@@ -120,6 +127,7 @@ def try_change(asked: Experiment, message: str, base_ref: str | None = None) -> 
         head=head,
         rounds=result.whole,
         refusals=tuple(dict.fromkeys(watch.refusals)),
+        approved_by=approved_by,
     )
     if not watch.refusals:  # what was measured before that was known means nothing
         effects, (opened, closed) = effects_of(result), finding_changes(result)
@@ -146,6 +154,7 @@ def try_change(asked: Experiment, message: str, base_ref: str | None = None) -> 
     remarks = (
         *((base.note,) if base.note is not None else ()),
         *result.remarks,
+        *several_changes(repository, base.state, now),
         *(f"{test} is new: it is no part of the answer" for test in result.only_after),
     )
     return TryResult(step, file, base, repository.root, tuple(new), remarks)
@@ -194,7 +203,9 @@ class _Watch:
             rules = NUMBER_RULES - VERDICT_RULES
             seen[0] = check_numbers(judged, self._settings, only=rules).observation
         root = Path((after.collected and after.collected["root"]) or self._repository.root)
-        files = (self._inside(root / test.partition("::")[0]) for test in after.measured)
+        # Of a script, the file is what is changed: its command and settings are compared.
+        tests = [t for t, seen in after.measured.items() if SCRIPT_FACT not in seen[0].facts]
+        files = (self._inside(root / test.partition("::")[0]) for test in tests)
         self.refusals = self.edited([file for file in files if file is not None])
         for test in before.measured.keys() & after.measured.keys():
             # One that ended early lacks metrics: that follows from its failure.
@@ -285,6 +296,82 @@ def _changed(where: str, values: Iterable[tuple[Edit, str, object, object]]) -> 
             yield Refusal(edit.value, f"{where}{name}{was}, now {is_now}")
 
 
+# What a step changes in tt-lang operations: of several parts, nobody knows which one helped.
+
+#: Keywords of operations and their buffers, and what they are.
+_KEYWORDS: Final = {"grid": "grid", "shape": "block shape", "block_count": "block_count"}
+
+
+def several_changes(repository: Repository, before: State, now: State) -> Iterator[str]:
+    """Yield a remark if a step changes several parts of kernels."""
+    operations: set[str] = set()
+    changed: dict[str, None] = {}
+    for path, (old, new) in repository.changed_files(before, now).items():
+        if old and new and path.endswith(".py"):
+            then, later = (_parts_of(repository.text(state, path)) for state in (before, now))
+            for part in then.keys() & later.keys():
+                if then[part] != later[part]:
+                    operations |= {part[0]} - {""}
+                    changed |= {part[1]: None} if part[1] else {}
+    for what, names in (("change", sorted(changed)), ("operation", sorted(operations))):
+        if len(names) > 1:
+            yield f"{counted(len(names), what)} in one step: {', '.join(names)}: try one at a time"
+
+
+def _parts_of(source: str) -> dict[tuple[str, str], list[str]]:
+    """Return the parts of a source by operation; "" for its constants."""
+    found: dict[tuple[str, str], list[str]] = {}
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return found
+    for name, operation in operations_in(tree).items():
+        found[name, ""] = [ast.dump(operation)]
+        for node in ast.walk(operation):
+            if isinstance(node, ast.keyword) and node.arg in _KEYWORDS:
+                found.setdefault((name, _KEYWORDS[node.arg]), []).append(ast.dump(node.value))
+            elif isinstance(node, ast.Call) and called_name(node) == "copy":
+                found.setdefault((name, "copies"), []).append(ast.dump(node))
+    for node in tree.body if found else ():
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            found["", node.targets[0].id] = [ast.dump(node.value)]
+    return found
+
+
+def _not_shown(result: AbResult) -> Iterator[str]:
+    """Yield the production shapes at which no test was measured."""
+    seen = result.sides[1].good()
+    sizes = [text for rounds in seen.values() for text in _sizes_of(rounds[0])]
+    wanted = (rounds[0].facts.get("production_shape") for rounds in seen.values())
+    for shape in dict.fromkeys(str(each) for each in wanted if each):
+        least = _sides(shape.split()[0])
+        if not any(_reaches(_sides(text), least) for text in sizes):
+            yield f"kept, not shown at {shape}: measure a case of that size before it is shipped"
+
+
+_NUMBER: Final = re.compile(r"(?<![a-z_\d.])\d+")
+
+
+def _sizes_of(observation: Observation) -> Iterator[str]:
+    """Yield texts that say how large the inputs were."""
+    facts = observation.facts
+    yield str(facts.get(SCRIPT_FACT, "")).partition(" ")[2]
+    yield str(facts.get("shape", ""))
+    yield " ".join(map(str, observation.sweep.axes.values())) if observation.sweep else ""
+    for conditions in observation.conditions.values():
+        yield from conditions.get("inputs", ())
+
+
+def _sides(text: str) -> list[int]:
+    """Return the sides of a shape, the longest first."""
+    return sorted(map(int, _NUMBER.findall(text.lower().replace("x", " "))), reverse=True)
+
+
+def _reaches(found: list[int], least: list[int]) -> bool:
+    sides = found * len(least) if len(found) == 1 else found
+    return len(sides) >= len(least) and all(map(ge, sides, least))
+
+
 # The decision. KEEP: a time or a throughput got better by more than the gate's floor (2 %, or the
 # test's own tolerance), the interval of which lies wholly on the better side; nothing that is gated
 # got worse; every accuracy is at or above its limit; nothing is open. REVERT: something got worse,
@@ -296,6 +383,8 @@ _ANSWERED: Final = frozenset({RuleOutcome.CLEAN, RuleOutcome.NOT_APPLICABLE, Rul
 _CANDIDATES: Final = 3
 #: The outcome of an accuracy that fell, and is still at or above its limit.
 _HOLDS: Final = "HOLDS"
+#: That of a count of the simulator.
+_CHANGED: Final = "CHANGED"
 
 
 def _first_rounds(result: AbResult) -> dict[str, tuple[Observation | None, Observation]]:
@@ -335,7 +424,7 @@ def decide(
         if compared.outcome is Outcome.IMPROVED and compared.high is not None and compared.high < 0
     ]
     if better:
-        return Decision.KEEP, [_sentence(compared, result) for compared in better]
+        return Decision.KEEP, [*(_sentence(each, result) for each in better), *_not_shown(result)]
     if any(exact):
         return Decision.CANNOT_TELL, ["no times here: measure on hardware"]
     timed = [compared for compared in result.compared if compared.low is not None]
@@ -351,7 +440,10 @@ def decide(
 def _is_worse(compared: Comparison) -> bool:
     """Check for a regression; an accuracy is judged by its limit."""
     regressed = compared.outcome is Outcome.REGRESSED and not compared.is_undecided
-    return regressed and not _holds_its_limit(compared)
+    # What a simulator counts is different, and by itself neither better nor worse.
+    counted_only = compared.verdict.metric.source is Source.SIM
+    counted_only = counted_only and compared.verdict.metric.better is Better.EQUAL
+    return regressed and not counted_only and not _holds_its_limit(compared)
 
 
 def _holds_its_limit(compared: Comparison) -> bool:
@@ -415,7 +507,9 @@ def effects_of(result: AbResult) -> tuple[Effect, ...]:
         definition = (metric.name, metric.unit, metric.better, metric.kind)
         low, high = compared.ends_as_read or (None, None)
         holds = compared.outcome is Outcome.REGRESSED and not _is_worse(compared)
-        word = _HOLDS if holds else compared.word
+        word = compared.word
+        if holds:
+            word = _CHANGED if metric.better is Better.EQUAL else _HOLDS
         values = (verdict.centre, verdict.observed, verdict.change_as_read, low, high)
         asked = (limits.target, limits.at_least)
         found.append(Effect(compared.test, *definition, word, *values, compared.rounds, *asked))
@@ -530,8 +624,11 @@ def try_lines(tried: TryResult, cwd: Path) -> Iterator[Block]:
         yield from (f"  {reason}" for reason in step.reasons)
     rounds = counted(step.rounds, "round") if step.rounds else "not measured"
     yield f"compared with {tried.base.words} ({rounds})"
+    yield from (f"approved by {step.approved_by}",) if step.approved_by else ()
     more = [*_findings(step), *tried.remarks]
-    for part in (_EFFECTS.table(step.effects), more):
+    same = (Better.EQUAL, Outcome.WITHIN.value)
+    changed = [each for each in step.effects if (each.better, each.outcome) != same]
+    for part in (_EFFECTS.table(changed or step.effects), more):
         if part:
             yield ""
             yield from part
@@ -637,6 +734,7 @@ def _document(tried: TryResult, cwd: Path) -> dict[str, object]:
         "format": STEP_FORMAT,
         "decision": step.decision.value,
         "message": _cut(step.message),
+        "approved_by": _cut(step.approved_by),
         "reasons": [_cut(reason) for reason in step.reasons],
         "refusals": _objects(step.refusals, "edit", "sentence"),
         "base": {"words": _cut(tried.base.words), "commit": step.base, "tree": step.base_tree},

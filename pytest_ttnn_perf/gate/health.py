@@ -77,6 +77,9 @@ def orphans_in(
         identity = identities.get(test)
         if identity is not None and split_test_id(identity)[1] not in file.content.tests:
             continue  # stored before some parameters were left out of the name: found even so
+        stored = file.content.tests[split_test_id(test)[1]]
+        if stored.is_of_script:
+            continue  # no collection meets it
         gone = test not in existing and (identity is not None or run.coverage.covers(test))
         if gone and (hardware in used or function_of(test) not in functions):
             yield Orphan(hardware, test)
@@ -107,8 +110,9 @@ def lost_tests(run: Run, store: BaselineStore) -> Iterator[str]:
     if run.coverage is None or not run.complete or not store.root.is_dir():
         return
     measured = {*run.tests, *(judged.observation.node_id for judged in run.tests.values())}
-    for test, _ in stored_tests(store.all_files(hardware_of(run))):
-        if test not in measured and run.coverage.asks_for(test):
+    for test, file in stored_tests(store.all_files(hardware_of(run))):
+        is_of_script = file.content.tests[split_test_id(test)[1]].is_of_script
+        if test not in measured and not is_of_script and run.coverage.asks_for(test):
             yield test
 
 

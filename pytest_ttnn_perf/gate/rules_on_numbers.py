@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from pytest_ttnn_perf.core.baseline import SCRIPT_FACT
 from pytest_ttnn_perf.core.finding import (
     Answer,
     Answers,
@@ -674,6 +675,8 @@ def pcc_not_checked(observation: Observation) -> Answer:
         return Answer.not_applicable("the test measures nothing")
     if not any(observed.gated for observed in observation.metrics.values()):
         return Answer.not_applicable("nothing of the test is gated")
+    if SCRIPT_FACT in observation.facts:
+        return Answer.not_applicable("a script checks its own output")
     if all(observed.metric.source is not Source.WALL for observed in observation.metrics.values()):
         return Answer.not_measured(
             "only the device was measured: outputs are checked in another pass"

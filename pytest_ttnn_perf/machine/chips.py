@@ -243,6 +243,19 @@ def is_held(lock: Path) -> bool:
     return False
 
 
+def ttlang_lock(folder: Path, print_line: Callable[[str], None]) -> BaseFileLock:
+    """Take the lock of a file that every tt-lang here writes."""
+    from filelock import FileLock
+
+    _make(folder)
+    file = folder / "ttlang.lock"
+    if is_held(file):
+        print_line("waiting for another profile of tt-lang on this machine")
+    lock = FileLock(file, mode=_SHARED_FILE)
+    lock.acquire()
+    return lock
+
+
 def _first_free(
     chips: Sequence[int],
     folder: Path,

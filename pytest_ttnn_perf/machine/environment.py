@@ -43,6 +43,8 @@ def is_simulated(environment: Mapping[str, str]) -> bool:
 
 #: The profiler's own report, in the folder that it is given.
 REPORT: Final = ".logs/cpp_device_perf_report.csv"
+#: Where tt-lang looks for what the profiler writes, below TT_METAL_HOME.
+TTLANG_LOGS: Final = "generated/profiler/.logs"
 _FOLDER: Final = "profiler"
 _LOGS_PATH: Final = "TT_METAL_LOGS_PATH"
 _PROFILER_DIR: Final = "TT_METAL_PROFILER_DIR"

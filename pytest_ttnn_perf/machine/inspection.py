@@ -1,4 +1,4 @@
-"""The installed ttnn, the chips and the host before any measurement."""
+"""The installed ttnn, chips, host and loaded modules of a measurement."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import struct
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -28,8 +29,11 @@ from pytest_ttnn_perf.machine.processes import run_bounded
 from pytest_ttnn_perf.machine.ttnn import cause_of, ttnn_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from types import ModuleType
     from typing import IO
+
+    from pytest_ttnn_perf.core.assignment import ComparedVersions
 
 
 #: For a question of a command; a run has a setting.
@@ -345,6 +349,21 @@ def conflicts(environment: Mapping[str, str]) -> tuple[Conflict, ...]:
     )
 
 
+#: What tt-lang prints depends on the place of these files, which they move.
+_MOVES: Final = ("TT_METAL_PROFILER_DIR", "TT_METAL_DEVICE_PROFILER_NOC_EVENTS_RPT_PATH")
+
+
+def conflicts_with(own: Collection[str], environment: Mapping[str, str]) -> tuple[Conflict, ...]:
+    """Return what spoils a profile of tt-lang that sets its ``own`` variables."""
+    others = {name: value for name, value in environment.items() if name not in own}
+    moved = [name for name in _MOVES if others.get(name)]
+    why = "moves files that tt-lang looks for below TT_METAL_HOME"
+    return (
+        *(Conflict(name, others.pop(name), why, f"unset {name}") for name in moved),
+        *conflicts(others),
+    )
+
+
 def impossible(environment: Mapping[str, str]) -> tuple[Conflict, ...]:
     """Return the combinations that never work, whatever is measured, a profile included."""
     on = [name for name in sorted(environment) if _harm(name, environment)]
@@ -466,3 +485,83 @@ def _listener(file: Path) -> int | None:
         layout = "3i"  # process, user, group
         peer = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize(layout))
         return int(struct.unpack(layout, peer)[0])
+
+
+# Modules that a worker loaded from the wrong one of two versions.
+
+#: This plugin measures both sides, and is the same for both.
+_TOOL: Final = "pytest_ttnn_perf"
+_INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
+#: Where projects keep their packages, seen from their root.
+_PLACES: Final = ("", "src", "lib", "python")
+
+
+class Stray(NamedTuple):
+    """A module that is not of the version under test."""
+
+    name: str
+    file: str
+
+
+def strays(
+    modules: Mapping[str, ModuleType],
+    versions: ComparedVersions,
+    *,
+    cwd: Path,
+    ours: Sequence[Path] = (),
+) -> list[Stray]:
+    """Return the modules of the other version, or installed copies of it.
+
+    Either would make a comparison one of the code with itself. What is installed in an environment
+    that lies in the project is no part of it, nor is what lies in ``ours``.
+    """
+    shared = [versions.other / folder for folder in versions.shared]
+    let_off = [*ours, *shared, Path(sys.prefix), Path(sys.base_prefix)]
+    if versions.own.is_relative_to(versions.other):  # a build that is kept in the project
+        let_off.append(versions.own)
+    let_off = [folder for folder in let_off if not versions.other.is_relative_to(folder)]
+    found = []
+    for name, module in modules.items():
+        file = vars(module).get("__file__") if hasattr(module, "__dict__") else None
+        if not isinstance(file, str) or name.partition(".")[0] == _TOOL:
+            continue
+        place = Path(os.path.realpath(file))
+        installed = not _INSTALLED.isdisjoint(place.parts)
+        if not installed and place.is_relative_to(versions.other):
+            if not any(place.is_relative_to(folder) for folder in let_off):
+                found.append(Stray(name, str(place)))
+        elif installed and any(file.exists() for file in _own_files(name, versions, cwd)):
+            found.append(Stray(name, str(place)))
+    return found
+
+
+def _own_files(name: str, versions: ComparedVersions, cwd: Path) -> Iterator[Path]:
+    if "." in name or name in sys.stdlib_module_names:
+        return
+    for root in dict.fromkeys((versions.own, cwd)):
+        for place in _PLACES:
+            if not any(Path(place, name).is_relative_to(shared) for shared in versions.shared):
+                yield root / place / name / "__init__.py"
+                yield root / place / f"{name}.py"
+
+
+def own_place(stray: Stray, versions: ComparedVersions, cwd: Path) -> Path:
+    top = stray.name.partition(".")[0]
+    found = (file for file in _own_files(top, versions, cwd) if file.exists())
+    file = next(found, versions.own / "src" / top / "__init__.py")
+    return import_root(Stray(top, str(file)))
+
+
+def import_root(stray: Stray) -> Path:
+    """Return the folder of ``sys.path`` that a module was found in.
+
+    >>> import_root(Stray("model.layers", "/project/src/model/layers.py")).as_posix()
+    '/project/src'
+    >>> import_root(Stray("model", "/project/src/model/__init__.py")).as_posix()
+    '/project/src'
+    """
+    path = Path(stray.file)
+    path = path.parent if path.stem == "__init__" else path.with_suffix("")
+    for _ in stray.name.split("."):
+        path = path.parent
+    return path

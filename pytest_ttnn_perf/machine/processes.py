@@ -260,6 +260,37 @@ def run_bounded(  # noqa: PLR0913 (keywords, most of them those of Popen)
     return Ending(code, silent_s)
 
 
+def run_shown(command: Sequence[str], file: Path, *, environment: Mapping[str, str]) -> Ending:
+    """Run a command without input; show and keep its output.
+
+    Raises:
+        OSError: it cannot be started, or the file cannot be written.
+    """
+    with contextlib.ExitStack() as last:
+        log = last.enter_context(file.open("wb"))
+        last.callback(Orphans().end)
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        last.callback(process.wait)
+        last.callback(_kill_group, process)
+        assert process.stdout is not None
+        output = Output(process.stdout, lambda: sys.stdout, log)
+        last.callback(output.close)
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            # What it has left running may keep the pipe open.
+            while process.poll() is None or selector.select(0):
+                if selector.select(_INTERRUPTIBLE_POLL_S) and not output.forward():
+                    break
+        return Ending(process.wait())
+
+
 def run_command(command: str, *, timeout_s: float) -> str | None:
     """Run a command in the shell; return why it failed, if so."""
     with tempfile.TemporaryFile() as output:

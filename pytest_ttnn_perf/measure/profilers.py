@@ -6,6 +6,7 @@ synchronise first. What cannot be trusted is a problem, never a number.
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import math
@@ -16,16 +17,29 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping  # noqa: TC003  # read when a script is decoded
+from contextlib import contextmanager, nullcontext, suppress
+from enum import Enum
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct, field
 
-from pytest_ttnn_perf.core.hardware import UNKNOWN, Hardware
+from pytest_ttnn_perf.core import wings
+from pytest_ttnn_perf.core.baseline import ops_path
+from pytest_ttnn_perf.core.hardware import UNKNOWN, Hardware, Scalar
+from pytest_ttnn_perf.core.metric import WALL_TIME
 from pytest_ttnn_perf.core.text import text_of
-from pytest_ttnn_perf.machine.environment import MOCK, SIMULATOR, SLOW_DISPATCH, is_simulated
+from pytest_ttnn_perf.machine.chips import lock_folder, ttlang_lock
+from pytest_ttnn_perf.machine.environment import (
+    MOCK,
+    SIMULATOR,
+    SLOW_DISPATCH,
+    TTLANG_LOGS,
+    is_simulated,
+)
+from pytest_ttnn_perf.machine.processes import run_shown
 from pytest_ttnn_perf.machine.ttnn import (
     cause_of,
     error_text,
@@ -36,10 +50,10 @@ from pytest_ttnn_perf.machine.ttnn import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
     from types import ModuleType
 
-    from pytest_ttnn_perf.core.hardware import Scalar
+    from pytest_ttnn_perf.measure.observer import Observer
 
 
 class Runtime:
@@ -584,3 +598,132 @@ def ops_reports_since(since_s: float, environment: Mapping[str, str], cwd: Path)
         if file.is_file()
     ]
     return [file for written_s, file in sorted(found) if written_s >= since_s]
+
+
+# Scripts: commands that are measured as tests are, by what tt-lang or its simulator says of them.
+
+
+class ScriptPass(Enum):
+    """The purpose of running a script."""
+
+    TTLANG = "ttlang"
+    LINES = "lines"
+    SIM = "sim"
+    NONE = "none"
+
+
+_PROFILED: Final = {"TT_METAL_DEVICE_PROFILER": "1", "TT_METAL_PROFILER_MID_RUN_DUMP": "1"}
+#: The variables that each pass sets.
+SCRIPT_VARIABLES: Final[Mapping[ScriptPass, Mapping[str, str]]] = {
+    ScriptPass.TTLANG: {
+        "TTLANG_PERF_DUMP": "1", "TT_METAL_DEVICE_PROFILER_NOC_EVENTS": "1", **_PROFILED,
+    },
+    ScriptPass.LINES: {"TTLANG_AUTO_PROFILE": "1", **_PROFILED},
+    ScriptPass.SIM: {},
+    ScriptPass.NONE: {},
+}  # fmt: skip
+#: What each prints, by its name in a log.
+_SECTIONS: Final = {
+    ScriptPass.TTLANG: ("perf_summaries", "PERF SUMMARY"),
+    ScriptPass.LINES: ("auto_profiles", "AUTO-PROFILE REPORT"),
+}
+
+
+class Script(Struct, frozen=True):
+    """A command, filed under ``test``, whose samples are ``runs`` processes."""
+
+    test: str
+    words: tuple[str, ...]
+    kind: ScriptPass
+    #: The command as its user types it after ``ttnn-perf run``.
+    typed: tuple[str, ...]
+    runs: int = 1
+    facts: Mapping[str, Scalar] = {}
+
+
+_DECORATORS: Final = frozenset({"operation", "kernel"})
+
+
+def operations_in(tree: ast.AST) -> dict[str, ast.FunctionDef]:
+    """Return the tt-lang operations of a source, by their names."""
+    functions = (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef))
+    return {
+        each.name: each
+        for each in functions
+        if any(called_name(mark) in _DECORATORS for mark in each.decorator_list)
+    }
+
+
+def called_name(node: ast.expr) -> str | None:
+    """Return the last name of what is called, or decorates."""
+    if isinstance(node, ast.Call):
+        return called_name(node.func)
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)
+
+
+class ScriptError(Exception):
+    """A script that failed, or printed nothing that could be measured."""
+
+
+def measure_script(observer: Observer, script: Script) -> None:
+    """Run a script in fresh processes, and take what they show.
+
+    Raises:
+        ScriptError: it failed, or its profile is not there.
+    """
+    observer.facts(**script.facts)
+    ours = SCRIPT_VARIABLES[script.kind]
+    variables = {n: v for n, v in os.environ.items() if not n.startswith("TTNN_PERF_")}
+    variables |= {**ours, "PYTHONUNBUFFERED": "1"}
+    place = observer.run.artifacts.absolute() / "captures" / ops_path(script.test).with_suffix("")
+    place.parent.mkdir(parents=True, exist_ok=True)
+
+    def run(capture: Path, *more: str) -> None:
+        try:
+            ending = run_shown((*script.words, *more), capture, environment=variables)
+        except OSError as error:
+            message = f"{script.words[0]} cannot be started: {error.strerror}"
+            raise ScriptError(message) from error
+        if ending.code:
+            message = f"{script.test.partition('::')[0]} {ending}"
+            raise ScriptError(message)
+
+    if script.kind is ScriptPass.NONE:
+        for number in range(script.runs + 1):
+            # The first one fills caches, as that of kernels.
+            with observer.region(WALL_TIME) if number else nullcontext():
+                run(place.with_name(f"{place.name}.txt"))
+        return
+    if script.kind is ScriptPass.LINES:
+        observer.asked = None  # it is known that nothing of it is gated
+    for number in range(1, script.runs + 1):
+        log = place.with_name(f"{place.name}-{number}.txt")
+        if script.kind is ScriptPass.SIM:
+            trace = log.with_suffix(".jsonl")
+            run(log, "--trace", str(trace))
+            if not trace.exists() or not trace.stat().st_size:
+                message = "the simulator traced nothing: no @ttl.operation was called"
+                raise ScriptError(message)
+            observer.attach(trace)
+            continue
+        folder = observer.run.lock_folder or lock_folder()
+        with ttlang_lock(folder, print):
+            logs = Path(variables.get("TT_METAL_HOME", "")) / TTLANG_LOGS
+            for stale in logs.glob("noc_trace_*.json") if "TT_METAL_HOME" in variables else ():
+                stale.unlink()  # of earlier runs: tt-lang would sum them up as well
+            run(log)
+        _take_log(observer, script.kind, log)
+
+
+def _take_log(observer: Observer, kind: ScriptPass, file: Path) -> None:
+    text = file.read_text(encoding="utf-8", errors="replace")
+    log = wings.captures.printed_artifact(text).kernels
+    name, section = _SECTIONS[kind]
+    if log is None or not getattr(log, name):
+        said = f": {log.problems[0].text}" if log and log.problems else ""
+        message = f"the output has no {section}{said}; see {os.path.relpath(file)}"
+        raise ScriptError(message)
+    for summary in log.perf_summaries[:1]:
+        chip = {"clock_mhz": summary.clock_mhz, "max_compute_cores": summary.max_compute_cores}
+        observer.facts(**{name: value for name, value in chip.items() if value is not None})
+    observer.read_output(text, file)

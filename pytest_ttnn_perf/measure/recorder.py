@@ -381,7 +381,9 @@ class Recorder:
             if file.resolve() not in self._attached:
                 self._attach(file, _OF_CHILDREN, self.settings.region)
 
-    def read_output(self, text: str) -> None:
+    def read_output(self, text: str, file: Path | None = None) -> None:
+        """Take what tt-lang has printed, which a ``file`` keeps."""
+        self._attached |= set() if file is None else {file}
         self._take_at_end(self.instruments.read_output(text))
 
     def take_report(self, file: Path, artifact: Artifact) -> None:
@@ -511,7 +513,8 @@ class Recorder:
         times = [s for s in self._series.values() if s.metric.compared_by_ratio]
         # Neither what a simulator counts nor what a capture says depends on the load of this host.
         own = (s.metric.source is not Source.SIM and s.origin in {None, OBSERVED} for s in times)
-        matters = self.instruments.by_the_clock and (any(own) or not times)
+        told = any(s.origin is None for s in self._series.values())
+        matters = self.instruments.by_the_clock and (any(own) or (not times and told))
         return host_load(os.environ) if matters else {}
 
 

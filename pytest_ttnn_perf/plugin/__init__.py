@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Any
 
+    from pytest_ttnn_perf.core.hardware import Hardware
+    from pytest_ttnn_perf.core.observation import Run
+    from pytest_ttnn_perf.core.wings import captures, findings
     from pytest_ttnn_perf.measure.observer import Observer
     from pytest_ttnn_perf.plugin.worker import Worker
 
@@ -80,10 +83,51 @@ MARKER_HELP = (
 )
 
 
-def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    from pytest_ttnn_perf.plugin import hookspecs
+class Hooks:
+    """The hooks that other plugins and conftest files may implement."""
 
-    pluginmanager.add_hookspecs(hookspecs)
+    @pytest.hookspec
+    def pytest_ttnn_perf_rules(  # type: ignore[empty-body]
+        self, config: pytest.Config
+    ) -> Sequence[findings.CustomRule]:
+        """Return rules to ask in addition to the checklist's.
+
+        Called once in every process of a gated run, before tests are collected: by workers, which
+        ask them, and by the orchestrator, which knows their codes by it.
+        """
+
+    @pytest.hookspec
+    def pytest_ttnn_perf_capture_formats(  # type: ignore[empty-body]
+        self, config: pytest.Config
+    ) -> Sequence[captures.CaptureFormat]:
+        """Return more formats that ``ttnn_perf.attach`` and replays can read.
+
+        Called once in every process of a gated run, before tests are collected.
+        """
+
+    @pytest.hookspec(firstresult=True)
+    def pytest_ttnn_perf_hardware(
+        self, item: pytest.Item, hardware: Hardware | None
+    ) -> Hardware | None:
+        """Return the hardware of a test, where it is unknown.
+
+        Called in the worker after a test that opened no device through TTNN (``hardware`` is None),
+        or one of which the architecture or the board is ``unknown``.
+        """
+
+    @pytest.hookspec
+    def pytest_ttnn_perf_report(
+        self, config: pytest.Config, run: Run, document: Mapping[str, Any]
+    ) -> None:
+        """Write a report of one's own.
+
+        Called once at the end of a gated run, by the orchestrator, after record and baselines
+        are written. ``document`` is the run record, as it is in its file.
+        """
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    pluginmanager.add_hookspecs(Hooks)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -104,6 +148,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             more = {"metavar": values}
         # Without ``dest``, pytest compares the name with those of all other options.
         group.addoption(option_of(name), dest=attribute_of(name), help=description, **more)
+    group.addoption(option_of("script"), dest=attribute_of("script"), help=argparse.SUPPRESS)
 
 
 def _update(text: str) -> str:

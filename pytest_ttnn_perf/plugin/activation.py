@@ -241,4 +241,9 @@ def _rerun(config: pytest.Config, update: Update | None) -> Rerun:
     )
     selection = tuple(map(str, given["file_or_dir"] or ()))
     folder = "" if folder == "." else folder
-    return Rerun(folder, options, selection, update=update)
+    script: tuple[str, ...] = ()
+    if given["ttnn_perf_script"] is not None:
+        from pytest_ttnn_perf.plugin.script import script_of
+
+        script = script_of(given["ttnn_perf_script"]).typed
+    return Rerun(folder, options, selection, update=update, script=script)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import time
 import warnings
 from contextlib import contextmanager
@@ -279,6 +280,8 @@ class Relay:
 
     def print_line(self, text: str) -> None:
         reporter = self._terminal
+        if reporter is None and self.session.config.getoption(option_of("script")):
+            sys.stderr.write(f"{inert(text)}\n")  # a command, whose results alone are on stdout
         if reporter is not None and reporter.verbosity > -2:
             reporter.ensure_newline()
             writer = self.session.config.get_terminal_writer()

@@ -604,7 +604,7 @@ class SessionForwarder:
         """Send loaded modules of another version, before tests and after them."""
         assignment, cwd = self.link.assignment, session.config.invocation_params.dir
         if assignment.versions is not None:
-            from pytest_ttnn_perf.measure.strays import strays
+            from pytest_ttnn_perf.machine.inspection import strays
 
             ours = (assignment.folder,)
             found = strays(dict(sys.modules), assignment.versions, cwd=cwd, ours=ours)

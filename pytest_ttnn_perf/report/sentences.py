@@ -432,12 +432,14 @@ class Rerun(Struct, frozen=True):
     update: Update | None = None
     #: The commit to compare with: where the branch began; None if unknown.
     base: str | None = None
+    #: Of ``ttnn-perf run``, whose only test it is: what follows these words.
+    script: tuple[str, ...] = ()
 
     def compare(self, *tests: str) -> str | None:
         """Return the command that measures tests and the commit before in turns."""
         if self.base is None:
             return None
-        return command_line("ttnn-perf", "ab", self.base, *map(self._place, tests))
+        return command_line("ttnn-perf", "ab", self.base, *self.script or map(self._place, tests))
 
     def updates(self, test: str, hardware: Hardware | None = None) -> UpdateCommands:
         accept = self.accept(test)
@@ -451,6 +453,11 @@ class Rerun(Struct, frozen=True):
         place = self._place(test)
         keep = f"{command_line('pytest', place, *self.options)} --ttnn-perf-update"
         record = f"{keep}=new"
+        if self.script:
+            keep, record = (
+                command_line("ttnn-perf", "run", *options, *self.baselines_option, *self.script)
+                for options in (("--update=improved",), ("--update=new",))
+            )
         just_run: tuple[str, ...] = ()
         if self.update is not None:
             just_run = (record,) if self.update is Update.NEW else (record, keep)

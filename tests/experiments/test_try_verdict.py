@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from pytest_ttnn_perf.experiments.try_change import (
     decide,
     finding_changes,
     predictions_of,
+    several_changes,
 )
 
 if TYPE_CHECKING:
@@ -149,3 +151,67 @@ def test_what_is_open_is_told_by_what_it_may_be(low: float, high: float, told: s
     )  # fmt: skip
     sentence = ab_sentence(Comparison(verdict, low, high, rounds=3, test=TEST), "HEAD")
     assert sentence.endswith(f"; after 3 rounds it may be {told}")
+
+
+@pytest.mark.parametrize(
+    ("facts", "shown"),
+    [
+        ({"command": "k.py 512"}, False),
+        ({"command": "k8192.py"}, False),
+        ({"command": "k.py 8192"}, True),
+        ({"command": "k.py --m 8192 --n 512"}, False),
+        ({"command": "k.py --m 8192 --n 16384"}, True),
+        ({"shape": "8192x8192"}, True),
+        ({}, False),
+    ],
+)
+def test_a_gain_is_kept_for_the_size_at_which_it_was_shown(
+    facts: dict[str, str], *, shown: bool
+) -> None:
+    now = Observation(TEST, facts={**facts, "production_shape": "8192x8192 bfloat16"})
+    metric = Metric("wall_time", unit="ns", kind=Kind.TIME)
+    faster = Verdict(metric, Outcome.IMPROVED, observed=1.0, centre=2.0, change=-0.5, limit=0.02)
+    compared = Comparison(faster, rounds=4, low=-0.6, high=-0.4, test=TEST)
+    decision, reasons = decide(replace(both(now, now), compared=(compared,)), (), edited=False)
+    assert decision is Decision.KEEP
+    assert any("not shown at 8192x8192" in each for each in reasons) is not shown
+
+
+_KERNEL: Final = """
+BLOCK = 2
+@ttl.operation(grid=(2, 2))
+def add(a):
+    blocks = ttl.make_dataflow_buffer_like(a, shape=(BLOCK, 1), block_count=2)
+    ttl.copy(a, blocks)
+@operation(grid="full")
+def other(a): ttl.copy(a)
+"""
+
+
+@pytest.mark.parametrize(
+    ("edits", "said"),
+    [
+        ({"BLOCK = 2": "BLOCK = 4"}, []),
+        ({"grid=(2, 2)": "grid=(4, 4)"}, []),
+        ({"BLOCK = 2": "BLOCK = 4", "grid=(2, 2)": "grid=(4, 4)"}, ["2 changes", "BLOCK, grid"]),
+        (
+            {"block_count=2": "block_count=4", "(BLOCK, 1)": "(1, 1)", "copy(a, b": "copy(b, b"},
+            ["3 changes in one step: block shape, block_count, copies"],
+        ),
+        ({"copy(a)": "copy(b)", "grid=(2, 2)": "grid=(1, 1)"}, ["2 operations", "add, other"]),
+    ],
+)
+def test_several_changes_of_kernels_in_one_step_are_said(
+    edits: dict[str, str], said: list[str]
+) -> None:
+    after = _KERNEL
+    for old, new in edits.items():
+        assert old in after
+        after = after.replace(old, new)
+    states = SimpleNamespace(
+        changed_files=lambda *_: {"k.py": ("a", "b"), "README": ("a", "b"), "new.py": (None, "c")},
+        text=lambda state, _: state,
+    )
+    remarks = "\n".join(several_changes(states, _KERNEL, after))  # type: ignore[arg-type]
+    assert bool(remarks) is bool(said)
+    assert all(each in remarks for each in said)

@@ -102,7 +102,7 @@ def test_an_idle_run_starts_no_process_and_writes_no_file(project: Project) -> N
     ran = project.run(sys.executable, "-B", "-c", IDLE_RUN)
     base = ["pytest_ttnn_perf.core", "pytest_ttnn_perf.core.options"]
     expected = ["pytest_ttnn_perf", *base]
-    expected += ["pytest_ttnn_perf.plugin", "pytest_ttnn_perf.plugin.hookspecs"]
+    expected += ["pytest_ttnn_perf.plugin"]
     assert f"REPORT True [] [] {expected}" in ran.text
     assert project.files() == before
 

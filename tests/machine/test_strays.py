@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.core.assignment import ComparedVersions
-from pytest_ttnn_perf.measure.strays import Stray, strays
+from pytest_ttnn_perf.machine.inspection import Stray, strays
 
 if TYPE_CHECKING:
     from pathlib import Path
