@@ -60,6 +60,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     add("--missing", "what a script without a comparable baseline does (default: fail)",
         choices=[each.value for each in Missing])  # fmt: skip
     add("--baselines DIR", "folder of the baselines (default: baselines)")
+    add("-v --verbose", "print every number, and findings with their fixes")
     add("--format", "output format (default: table)", choices=("table", "json"), default="table")
     parser.allow_abbrev = False
     parser.set_defaults(passes_on=True)
@@ -99,7 +100,7 @@ def run_run(options: argparse.Namespace) -> Result:
     if as_json:
         return Result(json_text(_document(result, code)), failed=code != 0)
     found = sum(len(judged.verdicts) for judged in result.run.tests.values())
-    lines: list[Block] = [*result.summary(verbosity=int(found <= _FEW))]
+    lines: list[Block] = [*result.summary(verbosity=int(options.verbose or found <= _FEW))]
     lines += [Line(f"not written: {error}", bad=True) for error in result.errors]
     for judged in result.run.tests.values():
         lines += [f"more: ttnn-perf show {file}" for file in judged.observation.attached[:1]]

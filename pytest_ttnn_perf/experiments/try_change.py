@@ -52,6 +52,7 @@ from pytest_ttnn_perf.experiments.rounds import is_exact
 from pytest_ttnn_perf.gate.judging import check_numbers
 from pytest_ttnn_perf.gate.rules_on_numbers import NUMBER_RULES, VERDICT_RULES
 from pytest_ttnn_perf.measure.profilers import called_name, operations_in
+from pytest_ttnn_perf.plugin.script import NO_CONFTEST
 from pytest_ttnn_perf.report.findings import ModelKind
 from pytest_ttnn_perf.report.sentences import command_line
 from pytest_ttnn_perf.report.tables import (
@@ -161,6 +162,8 @@ def try_change(
 
 
 def _named_tests(asked: Experiment, root: Path) -> tuple[str, ...]:
+    if NO_CONFTEST in asked.argv:  # a script, which is what is changed
+        return ()
     words = (word.partition("::")[0] for word in asked.argv if not word.startswith("-"))
     named = [place for word in words if (place := asked.cwd / word).exists()] or [asked.cwd]
     return tuple(os.path.relpath(os.path.realpath(place), root) for place in named)

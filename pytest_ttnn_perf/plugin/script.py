@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.report.run import RunResult
 
 #: Nothing of a suite of tests has a say in how a script runs.
-_ALONE: Final = ("--noconftest", "-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:randomly")
+NO_CONFTEST: Final = "--noconftest"
+_ALONE: Final = (NO_CONFTEST, "-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:randomly")
 
 
 def arguments_of(script: Script, root: Path) -> list[str]:

@@ -46,6 +46,6 @@ if __name__ == "steady_clock":  # as a plugin, and not looked through for doctes
     os.open = _open
     time.sleep = _sleep  # type: ignore[assignment]  # of numbers that are floats
     time.perf_counter_ns = _perf_counter_ns
-    for _name, _module in sys.modules.items():  # those that have the other clock already
+    for _name, _module in list(sys.modules.items()):  # those that have the other clock already
         if _name.startswith("pytest_ttnn_perf.") and hasattr(_module, "perf_counter_ns"):
             vars(_module)["perf_counter_ns"] = _perf_counter_ns
