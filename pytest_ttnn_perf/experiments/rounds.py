@@ -413,7 +413,7 @@ class Version:
 
 
 def is_exact(before: Seen, after: Seen) -> bool:
-    """One round is enough: of what is simulated, no time is judged."""
+    """One round is enough: no time of a simulation is judged."""
     for each in (*before, *after):
         gated = [observed.metric for observed in each.metrics.values() if observed.gated]
         counts = bool(gated) and all(metric.source is Source.SIM for metric in gated)

@@ -145,20 +145,25 @@ def try_change(
         )
     file = write_step(artifacts, step)
     repository.keep(step.id, now)
-    # What is tracked, `git commit -a` knows.
-    committed = repository.of(head)
-    new = (
-        path
-        for path, (before, _) in repository.changed_files(base.state, now).items()
-        if before is None and repository.id_of(committed, path) is None
-    )
     remarks = (
         *((base.note,) if base.note is not None else ()),
         *result.remarks,
         *several_changes(repository, base.state, now),
         *(f"{test} is new: it is no part of the answer" for test in result.only_after),
     )
-    return TryResult(step, file, base, repository.root, tuple(new), remarks)
+    new = _new_files(repository, base.state, now, repository.of(head))
+    return TryResult(step, file, base, repository.root, new, remarks)
+
+
+def _new_files(
+    repository: Repository, before: State, now: State, committed: State
+) -> tuple[str, ...]:
+    """Return the files that ``git commit -a`` does not know."""
+    return tuple(
+        path
+        for path, (old, _) in repository.changed_files(before, now).items()
+        if old is None and repository.id_of(committed, path) is None
+    )
 
 
 def _named_tests(asked: Experiment, root: Path) -> tuple[str, ...]:

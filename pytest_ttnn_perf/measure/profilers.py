@@ -655,7 +655,7 @@ def operations_in(tree: ast.AST) -> dict[str, ast.FunctionDef]:
 
 
 def called_name(node: ast.expr) -> str | None:
-    """Return the last name of what is called, or decorates."""
+    """Return the last name of a call or a decorator."""
     if isinstance(node, ast.Call):
         return called_name(node.func)
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)
