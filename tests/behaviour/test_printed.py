@@ -19,7 +19,9 @@ EXPECTED = {
     "kernel_dram_read_bytes": [96 * 1024],
     "kernel_dram_write_bytes": [1.5 * 1024 * 1024],
     "kernel_dram_transfers": [48 + 768],
+    "kernel_cores": [6],
     "kernel_barriers": [6],
+    "kernel_bandwidth": [1.1],
 }
 PRINTING = """
     from pathlib import Path

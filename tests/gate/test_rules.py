@@ -161,6 +161,14 @@ def test_nothing_gated(
         assert [each.subject for each in answer.evidence] == ["wall_time: a compile time"]
 
 
+def test_a_recorded_profile_of_a_kernel_is_not_nothing() -> None:
+    profile = replace(timed(5.0, name="auto_profile_cycles"), gated=False)
+    observation = measured(profile).observation
+    assert observation is not None
+    subject = Subject(observation=replace(observation, asked=Requester.TEST))
+    assert rule_of("TTP017").check(subject).outcome.value == "NOT_APPLICABLE"
+
+
 def device(*samples: float, source: Source = Source.DEVICE) -> MetricObservation:
     return timed(*samples, name=KERNEL_TIME, source=source)
 

@@ -521,24 +521,28 @@ def _observed_counter(counter: str, count: int, *, of: str = "") -> MetricObserv
 # The metrics of tt-lang kernels.
 
 _OF_TTLANG: Final = "kernel_time"
-#: The gated numbers of a program, in the order of ``_numbers_of``.
-_KERNEL_KINDS: Final = {
-    _OF_TTLANG: Kind.TIME,
-    "kernel_dram_read_bytes": Kind.BYTES,
-    "kernel_dram_write_bytes": Kind.BYTES,
-    "kernel_dram_transfers": Kind.COUNT,
-    "kernel_barriers": Kind.COUNT,
-}
+#: The numbers of a program, in the order of ``_numbers_of``: all but the bandwidth are gated.
+_KERNEL_METRICS: Final = (
+    recorded_metric(_OF_TTLANG, Kind.TIME),
+    recorded_metric("kernel_dram_read_bytes", Kind.BYTES),
+    recorded_metric("kernel_dram_write_bytes", Kind.BYTES),
+    recorded_metric("kernel_dram_transfers", Kind.COUNT),
+    recorded_metric("kernel_cores", Kind.COUNT, better=Better.HIGHER),
+    recorded_metric("kernel_barriers", Kind.COUNT),
+    Metric("kernel_bandwidth", "GB/s", Better.HIGHER, Kind.THROUGHPUT, Source.DEVICE),
+)
 #: After these no number of a log is known to be whole, or of this run.
 _LOSSES: Final = (ProblemKind.DROPPED, ProblemKind.STALE)
 _NO_SUMMARY: Final = (
     "no PERF SUMMARY: it takes TTLANG_PERF_DUMP=1 and TT_METAL_DEVICE_PROFILER_NOC_EVENTS=1"
 )
+_INSTRUMENTED: Final = "instrumented: an auto-profile slowed the same run"
+_NO_BARRIERS: Final = "ttnn 0.77 and newer do not count barriers"
 _Numbers = tuple[float | None, ...]
 
 
 def kernel_metrics(log: TtlangLog, *, file: str) -> Iterator[MetricObservation]:
-    """Yield the metrics of each kernel: time, DRAM traffic, barriers, profiled cycles.
+    """Yield the metrics of each kernel: time, cores, traffic, barriers, cycles.
 
     Text rounds: bytes are right within 5 %, and the same in every run that moves the same. A log
     that is cut, or whose data were dropped, gives the kernel time without samples, and says why.
@@ -552,7 +556,10 @@ def kernel_metrics(log: TtlangLog, *, file: str) -> Iterator[MetricObservation]:
         yield _no_kernel_time(f"{file}: {lost}")
     elif log.perf_summaries:
         doubts = {problem.kind for problem in log.problems}
-        yield from _kernel_call_metrics(log.perf_summaries, doubts, file)
+        for found in _kernel_call_metrics(log.perf_summaries, doubts, file):
+            slowed = log.is_instrumented and found.metric.kind in {Kind.TIME, Kind.THROUGHPUT}
+            note = f"{file}: {_INSTRUMENTED}"
+            yield replace(found, samples=(), note=note) if slowed else found
     elif log.flow_graphs or log.pipe_graphs or not cycles:
         # Graphs are printed with a summary, by one option; a log of profiles alone may have none.
         alone = ", without TTLANG_AUTO_PROFILE" if log.auto_profiles else ""
@@ -597,13 +604,17 @@ def _kernel_call_metrics(
         yield _no_kernel_time(f"{file}: calls of one operation ran different numbers of programs")
         return
     for label, own in samples.items():
-        for (name, kind), values in zip(_KERNEL_KINDS.items(), zip(*own, strict=True), strict=True):
+        for metric, values in zip(_KERNEL_METRICS, zip(*own, strict=True), strict=True):
             known = tuple(value for value in values if value is not None)
-            note = None
+            note, gated = None, metric.kind is not Kind.THROUGHPUT
             if len(known) < len(values):
-                clock = "the clock of the chip is not known"
-                known, note = (), f"{file}: {clock if kind is Kind.TIME else 'it is unknown'}"
-            yield MetricObservation(recorded_metric(name + label, kind), known, note=note)
+                timed = metric.kind in {Kind.TIME, Kind.THROUGHPUT}
+                why = "the clock of the chip is not known" if timed else "it is unknown"
+                if metric.name == "kernel_barriers" and ProblemKind.UNREAD not in doubts:
+                    why, gated = _NO_BARRIERS, False
+                known, note = (), f"{file}: {why}"
+            named = replace(metric, name=metric.name + label)
+            yield MetricObservation(named, known, gated=gated, note=note)
 
 
 def _kernel_calls(
@@ -641,10 +652,13 @@ def _numbers_of(
     if read.transfers is not None and write.transfers is not None:
         transfers = read.transfers + write.transfers
     waits = (program.read_barriers, program.write_barriers)
-    # A log has no line of barriers where there are none, or where it was not understood.
-    known = ProblemKind.UNREAD not in doubts or None not in waits
-    barriers = sum(wait for wait in waits if wait is not None) if known else None
-    return time_ns, read.bytes, write.bytes, transfers, barriers
+    # Who transfers has barriers: where there are none, they were not counted.
+    barriers = sum(wait or 0 for wait in waits) or None
+    rate = program.bandwidth_gb_s
+    if rate is None and time_ns:
+        rate = (read.bytes + write.bytes) / time_ns
+    timed = None if time_ns is None else rate
+    return time_ns, read.bytes, write.bytes, transfers, program.cores, barriers, timed
 
 
 def _cycle_metrics(log: TtlangLog, *, file: str, lost: str | None) -> Iterator[MetricObservation]:

@@ -70,8 +70,19 @@ def test_the_only_program_has_metrics_with_bare_names() -> None:
                 ("kernel_dram_read_bytes", "B", Kind.BYTES, 4096),
                 ("kernel_dram_write_bytes", "B", Kind.BYTES, 2048),
                 ("kernel_dram_transfers", "", Kind.COUNT, 5),
-                ("kernel_barriers", "", Kind.COUNT, 11),
             ]
+        ),
+        # Fewer cores are worse, and a bandwidth is only recorded.
+        MetricObservation(
+            Metric("kernel_cores", "", Better.HIGHER, Kind.COUNT, Source.DEVICE), (4,)
+        ),
+        MetricObservation(
+            Metric("kernel_barriers", "", Better.LOWER, Kind.COUNT, Source.DEVICE), (11,)
+        ),
+        MetricObservation(
+            Metric("kernel_bandwidth", "GB/s", Better.HIGHER, Kind.THROUGHPUT, Source.DEVICE),
+            (6144 / 4000,),
+            gated=False,
         ),
     ]
     assert list(kernel_metrics(TtlangLog((once,)), file="log.txt")) == expected
@@ -160,17 +171,30 @@ def test_a_made_up_clock_gives_no_time_and_all_else() -> None:
     for found in (kernel_metrics(log, file="f"), summary_metrics(unknown, file="f")):
         time, *others = found
         assert [time] == nothing("the clock of the chip is not known", "f")
-        assert [each.samples for each in others] == [(4096,), (2048,), (5,), (11,)]
+        assert [each.samples for each in others] == [(4096,), (2048,), (5,), (4,), (11,), ()]
 
 
-def test_no_line_of_barriers_is_none_of_them_unless_a_line_was_not_understood() -> None:
+@pytest.mark.parametrize(
+    ("problems", "gated", "why"),
+    [((), False, "ttnn 0.77 and newer do not count barriers"),
+     ((Problem(9, ProblemKind.UNREAD, ""),), True, "it is unknown")],
+    ids=["newer ttnn", "a line that was not understood"],
+)  # fmt: skip
+def test_no_line_of_barriers_is_not_none_of_them(
+    problems: tuple[Problem, ...], gated: bool, why: str
+) -> None:
     without = summary(replace(program(), read_barriers=None, write_barriers=None))
-    unread = TtlangLog((without,), problems=(Problem(9, ProblemKind.UNREAD, ""),))
 
-    assert values(TtlangLog((without,)))["kernel_barriers"] == (0,)
-    *_, barriers = kernel_metrics(unread, file="f")
-    assert (barriers.metric.name, barriers.samples) == ("kernel_barriers", ())
-    assert barriers.note == "f: it is unknown"
+    found = kernel_metrics(TtlangLog((without,), problems=problems), file="f")
+    (barriers,) = (each for each in found if each.metric.name == "kernel_barriers")
+    assert (barriers.samples, barriers.gated, barriers.note) == ((), gated, f"f: {why}")
+
+
+def test_a_time_beside_an_auto_profile_is_none() -> None:
+    both = values(TtlangLog((summary(program()),), (PROFILE,)))
+
+    assert (both["kernel_time"], both["kernel_bandwidth"]) == ((), ())
+    assert (both["kernel_cores"], both["auto_profile_cycles"]) == ((4,), (1_500,))
 
 
 def test_profiled_cycles_are_recorded_and_not_gated() -> None:
