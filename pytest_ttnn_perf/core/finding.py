@@ -100,6 +100,7 @@ MERGED: Final = {
     "TTP301": "TTP303",
     "TTP312": "TTP314",
     "TTP313": "TTP314",
+    "TTP501": "TTP502",
     "TTP604": "TTP603",
     "TTP606": "TTP607",
     "TTP904": "TTP907",

@@ -454,7 +454,7 @@ def device_behind_e2e(
     Users of the model wait for it, and no faster kernel brings it back.
 
     ## What to do
-    Use a trace (TTP402), overlap transfers with a second command queue (TTP501), move conversions
+    Use a trace (TTP402), overlap transfers with a second command queue (TTP502), move conversions
     of inputs and outputs out of the call, and look for host fallbacks (TTP007).
 
     ## What it saves
@@ -469,46 +469,6 @@ def device_behind_e2e(
     )
     answer = waiting_of_call(subject, share, sentence)
     return Answer.not_measured(answer) if isinstance(answer, str) else answer
-
-
-@rule("TTP501", "one-command-queue", Severity.WARNING, Input.DEVICE)
-def one_command_queue(
-    subject: Subject,
-    *,
-    share: Limit = Limit(
-        0.2, "of compute and transfers", "ttnn-visualizer-cli advises a second queue above 20 %"
-    ),
-) -> Answer:
-    """Transfers take long, and there is one command queue for everything.
-
-    ## What it finds
-    A device with one command queue, while transfers take a large part of the time of transfers and
-    compute one after the other. `num_command_queues` is observed when the device is opened, or
-    stated as a fact; the times are those of `ttnn_perf.measure_io_overlap`.
-
-    ## Why it matters
-    Commands of one queue wait for each other; a second one sends the next input meanwhile.
-
-    ## What to do
-    Open the device with `num_command_queues=2`, write inputs on queue 1 and compute on queue 0, and
-    let the queues wait for each other with `ttnn.record_event` and `ttnn.wait_for_event`.
-
-    ## When it is no problem
-    A model whose latency counts and which is called once at a time: there is nothing to overlap.
-    """
-    queues = number(settings_of(subject).get("num_command_queues"))
-    if queues is None:
-        return Answer.not_measured("num_command_queues is not known: state it as a fact")
-    if queues > 1:
-        return Answer.clean(reason=f"{queues:.0f} command queues are open")
-    times = _io_times(subject)
-    if times is None:
-        return Answer.not_measured(f"one command queue is open; {NO_IO_TIMES}")
-    compute, transfer, _ = times
-    part = transfer / (compute + transfer)
-    return share.at_most(
-        part, f"transfers take {percent(part)} of the time, and one command queue is open"
-    )
 
 
 @rule("TTP502", "low-io-overlap", Severity.WARNING, Input.TEST)
@@ -529,11 +489,15 @@ def low_io_overlap(
     What is not hidden is added to every call.
 
     ## What to do
-    Put transfers on a command queue of their own (TTP501), write into a tensor that the model is
-    not reading at the moment, and read outputs without blocking.
+    Open the device with `num_command_queues=2`, write inputs on queue 1 and compute on queue 0, and
+    let the queues wait for each other with `ttnn.record_event` and `ttnn.wait_for_event`. Write
+    into a tensor that the model is not reading at the moment, and read outputs without blocking.
 
     ## What it saves
     What both take at once without the longer one.
+
+    ## When it is no problem
+    A model whose latency counts and which is called once at a time: there is nothing to overlap.
     """
     times = _io_times(subject)
     if times is None:
@@ -545,10 +509,12 @@ def low_io_overlap(
             f"there is little to overlap: {_milliseconds(shorter)} beside {_milliseconds(longer)}"
         )
     hidden = min(1.0, max(0.0, (compute + transfer - both) / shorter))
+    one = number(settings_of(subject).get("num_command_queues")) == 1
     return overlap.at_least(
         hidden,
         f"{_milliseconds(compute)} compute, {_milliseconds(transfer)} transfers, both at once "
-        f"{_milliseconds(both)}: {percent(hidden)} of the shorter one is hidden",
+        f"{_milliseconds(both)}: {percent(hidden)} of the shorter one is hidden"
+        + (", and one command queue is open" if one else ""),
     ).saving(
         {},
         f"both − the longer one: {_milliseconds(both)} − {_milliseconds(longer)}",
@@ -968,7 +934,7 @@ def wrong_scale(
 
 _RULES: Final = (
     *(cold_samples, busy_host, axis_without_effect, nothing_gated),
-    *(device_behind_e2e, one_command_queue, low_io_overlap, transfer_bound),
+    *(device_behind_e2e, low_io_overlap, transfer_bound),
     *(pcc_below_limit, pcc_not_checked, non_finite_output),
     *(target_missed, pcc_limit_lowered, pcc_error_grew, wrong_scale),
 )
