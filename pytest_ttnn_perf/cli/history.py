@@ -46,9 +46,7 @@ from pytest_ttnn_perf.gate.store import BaselineStore
 from pytest_ttnn_perf.history.page import (
     USUAL_RUNS,
     PageSource,
-    is_of,
     page_of,
-    with_captures,
     with_own_runs,
 )
 from pytest_ttnn_perf.history.page_html import page_html
@@ -374,7 +372,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 def run_report(options: argparse.Namespace) -> Result:
     """Write one page for a browser, which needs nothing else to open.
 
-    It has verdicts, findings, time by op, timelines, and the history of each metric in the last
+    It has verdicts, findings, time by op, and the history of each metric in the last
     50 runs or --last. Nothing is judged: the exit code is 0.
     """
     settings, page_file = project_settings(), options.output
@@ -471,29 +469,21 @@ def _source(
     settings: Settings,
     options: argparse.Namespace,
 ) -> PageSource:
-    """Assemble the page; a capture joins the test of its ops."""
+    """Assemble the page."""
     run, here = _joined(records), Path.cwd()
-    known = [judged.observation.ops for judged in run.tests.values() if judged.observation.ops]
-    alone = [
-        each
-        for each in captures
-        if each.table is None or not any(is_of(ops, each.table) for ops in known)
-    ]
-    own = {each.judged.observation.test: each for each in alone}
+    own = {each.judged.observation.test: each for each in captures}
     run = replace(run, tests={**run.tests, **{name: each.judged for name, each in own.items()}})
     words = () if options.baselines is None else ("--ttnn-perf-baselines", str(options.baselines))
     gate = Gate(settings, BaselineStore(settings.baselines), Rerun(options=words))
-    source = PageSource(
+    return PageSource(
         gate.summarize(run, records).report(),
         gate.store,
         find_root(here).name,
         _history(records, settings, options),
         tables={name: each.table for name, each in own.items() if each.table is not None},
         of_captures=not records,
-        notes=tuple(f"no times of ops: {each.problem}" for each in alone if each.problem),
+        notes=tuple(f"no times of ops: {each.problem}" for each in captures if each.problem),
     )
-    given = [each.table for each in captures if each.table is not None]
-    return with_captures(source, here, given)
 
 
 def _history(

@@ -17,13 +17,9 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules
 from pytest_ttnn_perf.analysis.ops.align import attribute_regions
 from pytest_ttnn_perf.analysis.ops.names import op_and_function, op_name
-from pytest_ttnn_perf.analysis.ops.regions import middle_steps, once_per_table, regions_of
 from pytest_ttnn_perf.analysis.ops.roofline import Bound, board_of_arch, group_rooflines
-from pytest_ttnn_perf.analysis.ops.timeline import Alignment, Clock, timeline_of
-from pytest_ttnn_perf.analysis.readers.detect import OP_TABLES, kind_of, op_table_of
-from pytest_ttnn_perf.analysis.readers.device_csv import gated_ops
 from pytest_ttnn_perf.analysis.show.attribution import waterfall_of
-from pytest_ttnn_perf.core.errors import InputError, TtnnPerfError, UsageError
+from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.finding import RuleOutcome
 from pytest_ttnn_perf.core.hardware import UNKNOWN
@@ -67,7 +63,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.analysis.ops.roofline import Roofline
-    from pytest_ttnn_perf.analysis.ops.timeline import Span
     from pytest_ttnn_perf.core.finding import Finding, UnansweredRules
     from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.core.metric import Metric
@@ -119,7 +114,7 @@ def write_page_of_run(result: RunResult) -> Path:
         history = RunHistory((), notes=(str(error),))
     history = with_own_runs(history, own, project)
     source = PageSource(report, result.store, project.name, history)
-    page = page_of(with_captures(source, result.context.cwd))
+    page = page_of(source)
     write_text(settings.html, page_html(page))
     return settings.html
 
@@ -241,22 +236,19 @@ _ORDER: Final = tuple(TONES)
 def _tests(source: PageSource, earlier: EarlierRuns) -> tuple[list[Part], list[str]]:
     report, tables = source.report, source.tables
     regions = sum(len(j.observation.ops.regions) for j in report.tests if j.observation.ops)
-    # Op kinds of a region and spans of a timeline: a page of many tests must still open.
+    # Op kinds of a region: a page of many tests must still open.
     ops = max(8, min(60, 6_000 // max(regions, 1)))
-    spans = max(200, min(4_000, 30_000 // max(len(tables), 1)))
     found: list[tuple[float, Part]] = []
     notes: dict[str, None] = {}
     for judged in report.tests:
         table = tables.get(judged.observation.test)
         waterfalls, problem = _waterfalls(source, judged)
-        timelines, clocks = timelines_of(table, most=spans) if table is not None else ((), ())
         page = {
             **_test(report, judged, earlier),
             "waterfalls": [each for each in waterfalls if each["parts"]],
             "regions": [*_regions(source, judged, table, ops)],
-            "timelines": timelines,
         }
-        notes |= dict.fromkeys([*clocks, *problem])
+        notes |= dict.fromkeys(problem)
         # Of tests that passed, changes are noise: those of a file stand together.
         worse = max((v.change or 0.0 for v in judged.verdicts if page["failed"]), default=0.0)
         found.append((-round(worse, 3), page))
@@ -661,97 +653,3 @@ def _bound(line: Roofline) -> str:
 
 def _us(ns: float) -> float:
     return round(ns / 1000, 3)
-
-
-# Timelines: one step of each region.
-
-
-def timelines_of(table: OpTable, *, most: int) -> tuple[list[Part], list[str]]:
-    drawn: list[Part] = []
-    notes: dict[str, None] = {}
-    for region in regions_of(table).regions:
-        timeline = timeline_of(table, middle_steps(table, region)[0])
-        each = most // max(len(timeline.lanes), 1)
-        longest = max(map(len, timeline.lanes.values()), default=0)
-        names: dict[str, int] = {}
-        lanes = [
-            _lane(table, device, spans[:each], names) for device, spans in timeline.lanes.items()
-        ]
-        shortened = f"the first {each} of {longest} ops of each device" if longest > each else ""
-        drawn.append(
-            {"region": region.name, "names": list(names), "lanes": lanes, "shortened": shortened}
-        )
-        if timeline.clock is not Clock.CYCLES:
-            notes[f"timelines: starts are {timeline.clock.value}"] = None
-        if timeline.alignment is not Alignment.ALONE:
-            notes[f"timelines: devices are put {timeline.alignment.value}"] = None
-    return drawn, list(notes)
-
-
-def _lane(table: OpTable, device: int, spans: Sequence[Span], names: dict[str, int]) -> Part:
-    lane: Part = {"device": f"device {device}", "starts_us": [], "durations_us": [], "names": []}
-    kinds = []
-    for span in spans:
-        op = table.op(span.row)
-        name = names.setdefault(op_name(op.signature, op.attributes), len(names))
-        # A collective waits first, then exchanges.
-        for start_ns, ns, kind in (
-            (span.start_ns, span.waits_ns, "w"),
-            (span.start_ns + span.waits_ns, span.kernel_ns - span.waits_ns, "k"),
-        ):
-            if ns > 0:
-                lane["starts_us"].append(_us(start_ns))
-                lane["durations_us"].append(_us(ns))
-                lane["names"].append(name)
-                kinds.append(kind)
-    return {**lane, "kinds": "".join(kinds)}
-
-
-# Captures: a record has sums of ops, a capture has each op.
-
-#: So many files are read for a page: each takes a moment.
-_MOST_FILES: Final = 50
-_gated: Final = once_per_table(gated_ops)
-
-
-def with_captures(source: PageSource, folder: Path, given: Sequence[OpTable] = ()) -> PageSource:
-    """Add the captures that tests attached in ``folder``, or that are ``given``.
-
-    Tests that failed come first: not all files are read.
-    """
-    report = source.report
-    having = [
-        j for j in report.tests if j.observation.ops and j.observation.ops.kernel_time != CALLS
-    ]
-    having.sort(key=lambda judged: not report.failed(judged))
-    files = [folder / name for judged in having for name in judged.observation.attached]
-    read = {file: _table_of(file) for file in list(dict.fromkeys(files))[:_MOST_FILES]}
-    tables: dict[str, OpTable] = {}
-    for judged in having:
-        ops, own = judged.observation.ops, (folder / name for name in judged.observation.attached)
-        candidates = (*given, *filter(None, map(read.get, own)))
-        found = next((table for table in candidates if ops and is_of(ops, table)), None)
-        tables |= {judged.observation.test: found} if found is not None else {}
-    notes = source.notes
-    if len(read) < len(set(files)):
-        notes = (*notes, f"timelines: only {len(read)} captures were read, as there are too many")
-    return replace(source, tables={**tables, **source.tables}, notes=notes)
-
-
-def _table_of(file: Path) -> OpTable | None:
-    try:
-        return op_table_of(file) if file.is_file() and kind_of(file) in OP_TABLES else None
-    except TtnnPerfError:  # gone or changed since: the timeline is all that is lost
-        return None
-
-
-def is_of(ops: OpGroups, table: OpTable) -> bool:
-    """Check that op groups come from a capture: all regions, equal times."""
-    whole = _gated(table)
-    if whole is None:
-        return False
-
-    def times(ops: OpGroups) -> Mapping[tuple[str, int, float], int]:
-        return Counter((group.signature.op, group.count, group.total_ns) for group in ops.groups)
-
-    return all(times(ops.of(region)) == times(whole.of(region)) for region in ops.regions)

@@ -132,7 +132,7 @@ def test_shards_are_one_page_and_two_runs_are_none(project: Project, pages: list
     )
 
 
-def test_a_capture_is_a_page_with_its_ops_and_timeline(project: Project, pages: list[Any]) -> None:
+def test_a_capture_is_a_page_with_its_ops(project: Project, pages: list[Any]) -> None:
     (project.path / "ops.csv").write_text(OPS)
     ran = project.cli("report", "ops.csv")
     assert (ran.code, ran.errors) == (0, "")
@@ -144,8 +144,6 @@ def test_a_capture_is_a_page_with_its_ops_and_timeline(project: Project, pages: 
         ("Matmul", 2, 4.5),
         ("LayerNorm", 1, 0.5),
     ]
-    (timeline,) = test["timelines"]
-    assert sum(timeline["lanes"][0]["durations_us"]) == 5.0
 
 
 def attaching(project: Project) -> None:
@@ -173,29 +171,15 @@ def test_a_test_gets_its_capture_and_its_change_by_op(project: Project, pages: l
     assert (waterfall["metric"], waterfall["region"]) == ("device_kernel_time.decode", "decode")
     assert (waterfall["before_us"], waterfall["after_us"]) == (5.0, 7.0)
     assert sum(part["change_us"] for part in waterfall["parts"]) == 2.0
-    assert [timeline["region"] for timeline in test["timelines"]] == ["decode"]
     assert test["by_op"].startswith("decode: +40.0 % (+2.00 µs)")
     assert any(command.startswith("ttnn-perf baseline accept") for command in test["commands"])
 
-    # Without the file, the record still has sums; the file is found again by what is in it.
-    (project.path / "ops.csv").rename(project.path / "moved.csv")
-    project.cli("report", "run.json")
-    (test,) = pages[1]["tests"]
-    assert (test["timelines"], len(test["regions"][0]["ops"])) == ([], 2)
-    project.cli("report", "run.json", "moved.csv")
-    (test,) = pages[2]["tests"]
-    assert [timeline["region"] for timeline in test["timelines"]] == ["decode"]
-
-    # A capture of the same name that says something else is none of this test.
-    (project.path / "ops.csv").write_text(OPS.replace("2500.0", "9999.0"))
-    project.cli("report", "run.json")
-    assert pages[3]["tests"][0]["timelines"] == []
     # Once the slower result is the baseline, there is no change to show.
     project.cli("baseline", "accept", "run.json", "--reason", "wanted")
     project.cli("report", "run.json")
-    assert pages[4]["tests"][0]["waterfalls"] == []
+    assert pages[1]["tests"][0]["waterfalls"] == []
     told = "test_model.py::test_model: no waterfall: its baseline is not that of the run any more"
-    assert told in pages[4]["notes"]
+    assert told in pages[1]["notes"]
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,6 @@ def _test(id_: str, outcome: str, worst: int, **members: object) -> Part:
             "findings",
             "waterfalls",
             "regions",
-            "timelines",
         )
     }
     texts = dict.fromkeys(("summary", "by_op"), "")
@@ -143,7 +142,6 @@ def _regressed() -> Part:
         findings=_findings(),
         waterfalls=[_waterfall()],
         regions=[_region()],
-        timelines=[_timeline()],
     )  # fmt: skip
 
 
@@ -286,22 +284,3 @@ def _region() -> Part:
     return {"name": "decode", "time_us": total, "ops": ops,
             "roof": {"dram_gb_s": 576.0, "peaks_tflops": peaks},
             "bottleneck": "It is bound by DRAM: 72 % of its time is in ops that are."}  # fmt: skip
-
-
-def _timeline() -> Part:
-    chance = random.Random(5)
-    lanes = []
-    for device in range(4):
-        at, starts, lasting, which, kinds = device * 2.0, [], [], [], ""
-        for step in range(300):
-            name = 2 if step % 9 == 8 else step % 2
-            lasts = chance.lognormvariate(3.2, 0.5) * (3 if name == 2 else 1)
-            starts.append(round(at, 3))
-            lasting.append(round(lasts, 3))
-            which.append(name)
-            kinds += "kkw"[name]
-            at += lasts + (chance.expovariate(0.3) if step % 20 else 90)
-        lanes.append({"device": f"device {device}", "starts_us": starts, "durations_us": lasting,
-                      "names": which, "kinds": kinds})  # fmt: skip
-    names = ["MatmulDeviceOperation", "LayerNormDeviceOperation", "AllGatherAsync"]
-    return {"region": "decode", "names": names, "lanes": lanes, "shortened": "the first 300 ops"}

@@ -11,7 +11,7 @@ from tests.browser.sample import REGRESSED
 if TYPE_CHECKING:
     from tests.browser.conftest import Reader
 
-CHARTS = {"history", "samples", "waterfall", "treemap", "roofline", "timeline"}
+CHARTS = {"history", "samples", "waterfall", "treemap", "roofline"}
 #: Shapes that leave their chart, and labels that touch one another.
 MISPLACED = """() => [...document.querySelectorAll("svg[data-chart]")].flatMap(plot => {
   const outer = plot.getBoundingClientRect();

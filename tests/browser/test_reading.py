@@ -148,27 +148,6 @@ def test_a_change_tells_its_cause_under_the_pointer_and_with_keys(reader: Reader
     assert not tip.is_visible()
 
 
-def test_a_timeline_is_zoomed_and_moved(reader: Reader) -> None:
-    page = reader.open(test=REGRESSED)
-    plot = page.locator("[data-chart=timeline]")
-    plot.locator("rect").first.wait_for()
-    plot.scroll_into_view_if_needed()
-
-    def ticks() -> list[str]:
-        found: list[str] = plot.locator(".axes text").all_text_contents()
-        return found
-
-    whole = ticks()
-    for _ in range(4):
-        page.get_by_label("Zoom in").click()
-    near = ticks()
-    assert near != whole
-    page.get_by_label("Later").click()
-    assert ticks() != near
-    page.get_by_label("Show all").click()
-    assert ticks() == whole
-
-
 def test_the_parts_of_a_change_add_up(reader: Reader) -> None:
     page = reader.open(test=REGRESSED)
     bars = page.locator("[data-chart=waterfall] rect.fill")

@@ -181,7 +181,6 @@ function testView(test) {
     findingsSections(test),
     test.regions.map(regionSection),
     test.regions.length ? null : section("Time by op", make("p", { class: "quiet" }, "No ops recorded here. They need a Tracy build of ttnn, or ", make("code", null, "attach"), ".")),
-    timelinesSection(test),
     ungatedSection(test));
 }
 
@@ -235,11 +234,6 @@ function regionSection(region) {
   return section(region.name ? `Time by op in ${region.name}` : "Time by op", make("div", { class: "panel stack" },
     make("p", { class: "quiet" }, [told, region.bottleneck].filter(Boolean).join(". ")),
     make("div", { class: "even" }, charts)));
-}
-
-function timelinesSection(test) {
-  const charts = test.timelines.map(timelineChart).filter(Boolean);
-  return charts.length ? section("Devices over time", make("div", { class: "panel stack" }, charts)) : null;
 }
 
 // All tests: what failed, the table with its filters, and what is true of the run as a whole.
