@@ -206,7 +206,7 @@ def _check_commit(runs: Mapping[Path, Run]) -> Iterator[str]:
     top, head = work_tree(here), state(here).commit
     if top is None or head is None:
         if top is not None and of.commit is not None:
-            message = f"git cannot tell what is checked out here, and {path} is of commit"
+            message = f"git does not know what is checked out here, and {path} is of commit"
             raise UsageError(f"{message} {of.commit[:12]}: see git status, or say --other-commit")
         return
     if of.commit is None:
@@ -569,7 +569,7 @@ class _Refresh(NamedTuple):
         accepted = format_value(stored.metric, _accepted_value(stored))
         why = (
             f"{name} is {percent(expm1(worse))} worse than what was last accepted, {accepted} "
-            f"(limit {percent(expm1(limit))}): however slowly that came, nobody has accepted it"
+            f"(limit {percent(expm1(limit))}): however slowly that came, it was never accepted"
         )
         return why, f"find out why: ttnn-perf trends; accept: {command}"
 

@@ -224,7 +224,7 @@ def _device(
         return None, str(error)
     system = member_name(answers.says.get("cluster", "invalid"))
     if system == "invalid":
-        return None, answers.errors.get("cluster") or answers.problem or "ttnn cannot tell"
+        return None, answers.errors.get("cluster") or answers.problem or "ttnn does not know"
     simulated = is_simulated(around.environment)
     return Hardware(build.arch, system, _ONE_DEVICE, simulated=simulated), None
 
@@ -251,7 +251,7 @@ def _tracy(facts: Diagnosis) -> Iterator[Check]:
     if facts.build.version is None:
         yield Check("tracy", ok=True, found="ttnn is not installed", absent=True)
     elif facts.build.tracy is None:
-        yield Check("tracy", ok=None, found="could not tell", remedy="see ttnn above")
+        yield Check("tracy", ok=None, found="unknown", remedy="see ttnn above")
     elif facts.build.tracy:
         yield Check("tracy", ok=True, found="this ttnn is built with Tracy")
     elif not facts.chips:
@@ -313,7 +313,7 @@ def _key(facts: Diagnosis) -> Iterator[Check]:
     remedy = _SMI_REMEDY if facts.chips and facts.snapshot is None else None
     if facts.build.problem is not None:
         remedy = "see ttnn above"
-    yield Check("key", ok=None, found=f"could not tell: {facts.unknown}", remedy=remedy)
+    yield Check("key", ok=None, found=f"unknown: {facts.unknown}", remedy=remedy)
 
 
 def _profiler(facts: Diagnosis) -> Iterator[Check]:
@@ -326,7 +326,7 @@ def _boards(facts: Diagnosis) -> Iterator[Check]:
     if facts.snapshot is None:
         remedy = _SMI_REMEDY if facts.chips else None
         for name in ("firmware", "clock"):
-            found = f"could not tell: {facts.mute}" if facts.chips else "there is no device"
+            found = f"unknown: {facts.mute}" if facts.chips else "there is no device"
             yield Check(name, ok=None, found=found, remedy=remedy, absent=not facts.chips)
         return
     board = board_facts(facts.snapshot)
@@ -334,7 +334,7 @@ def _boards(facts: Diagnosis) -> Iterator[Check]:
         value = board.get(fact)
         found = f"{value:g}{unit}" if isinstance(value, float) else f"{value}{unit}"
         if value is None:
-            found = "could not tell: tt-smi does not say"
+            found = "unknown: tt-smi does not say"
         if name == "clock" and board.get("throttled"):
             remedy = "let the boards cool down, and look at their power supply"
             yield Check(name, ok=False, found=f"{found}, throttled", remedy=remedy)
@@ -344,12 +344,12 @@ def _boards(facts: Diagnosis) -> Iterator[Check]:
 
 def _driver(facts: Diagnosis) -> Iterator[Check]:
     driver, chips, iommu = facts.machine.driver, facts.chips, facts.machine.iommu
-    missing = "could not tell: its module shows no version" if chips else "not loaded"
+    missing = "unknown: its module shows no version" if chips else "not loaded"
     ok, absent = True if driver or not chips else None, not driver and not chips
     yield Check("driver", ok=ok, found=driver or missing, absent=absent)
     pages, needed = facts.machine.hugepages, 0 if iommu else len(chips)
     if pages is None:
-        found = "could not tell: this kernel shows none of 1 GB"
+        found = "unknown: this kernel shows none of 1 GB"
         yield Check("hugepages", ok=None if needed else True, found=found, absent=not needed)
     elif pages < needed:
         found = f"{pages} of 1 GB, expected at least {needed} without an IOMMU"
@@ -386,7 +386,7 @@ def _broker(facts: Diagnosis) -> Iterator[Check]:
 def _governor(facts: Diagnosis) -> Iterator[Check]:
     governor = facts.machine.governor
     if governor is None:
-        yield Check("governor", ok=None, found="could not tell: this host does not say")
+        yield Check("governor", ok=None, found="unknown: this host does not say")
     elif governor == "performance":
         yield Check("governor", ok=True, found=governor)
     else:

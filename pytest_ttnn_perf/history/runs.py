@@ -214,7 +214,7 @@ def arranged(runs: Sequence[RecordedRun], folder: Path, wanted: RunSelection) ->
             )
             raise UsageError(message)
         if wanted.branch is not None:
-            message = f"{folder} is in no git repository: nothing tells which runs are of a branch"
+            message = f"{folder} is in no git repository: the branches of runs are unknown"
             raise UsageError(message)
     kept, left_out = _kept(runs, lineage, branch, wanted)
     placed = [replace(run, place=lineage.place(run.commit)) for run in kept] if lineage else kept
@@ -320,7 +320,7 @@ def _notes(runs: Sequence[RecordedRun], lineage: Lineage | None) -> Iterator[str
     if lineage is None and runs:
         unnamed = sum(run.environment.branch is None for run in runs)
         taken = f"; {unnamed} of {len(runs)} name none, and are taken" if unnamed else ""
-        yield f"no git repository here: records tell the branch of a run{taken}"
+        yield f"no git repository here: records name the branch of a run{taken}"
         yield "runs are in the order of the clocks of their hosts"
     elif unknown:
         yield (
@@ -628,7 +628,7 @@ def lineage_of(
                 places = _places(listed)
                 return Lineage(known, places, name, _cut(git, next(iter(places))))
     except GitError as cause:
-        message = f"git cannot tell the order of commits in {top}: {cause}"
+        message = f"git does not know the order of commits in {top}: {cause}"
         raise UsageError(message) from cause
     return Lineage(known, {})
 

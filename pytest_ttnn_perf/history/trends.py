@@ -639,9 +639,7 @@ def trends_listing(history: RunHistory, *, metric: str | None = None) -> Listing
     changes = counted(count, "change") if ordered else "no change"
     lines.append(f"{changes} in {found.series} series of {counted(len(history.runs), 'run')}")
     if found.too_short:
-        lines.append(
-            f"too short to tell: {found.too_short} series of less than {LEAST_SERIES} runs"
-        )
+        lines.append(f"skipped: {found.too_short} series with fewer than {LEAST_SERIES} runs")
     lines += history_lines(history)
     document = {
         "changes": [

@@ -278,7 +278,7 @@ def passed_over(expected: object, actual: object, claimed: float | None) -> Agre
         agreement = compare(x[np.isfinite(x)], y[np.isfinite(y)])
     if claimed is None or agreement.sentence is not None or claimed - agreement.pcc <= _ROUNDING:
         return None
-    return Agreement(agreement.pcc, "the values do not correlate as was told")
+    return Agreement(agreement.pcc, "the values do not correlate as stated")
 
 
 def _masked(expected: Array, actual: Array, shape: tuple[int, ...]) -> str | None:

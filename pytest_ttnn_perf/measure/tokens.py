@@ -229,7 +229,7 @@ def _enter_mode(
         highest = max((percent for percent, value in known.items() if value), default=None)
         needed = f"p{_HIGHEST} needs at least {least_count(_HIGHEST / 100)} steps"
         best = f"p{highest} is the highest" if highest else "there is none"
-        note = f"{needed}, and there are {len(steps)}: {best} that they tell"
+        note = f"{needed}, and there are {len(steps)}: {best} that they show"
         entry(f"inter_token_p{_HIGHEST}").note = note
     if not steps and (compiling or not firsts):  # a test of tokens must not pass without a rate
         why = f"none of {counted(len(compiling), 'step')} is left after compiling (compile_steps=)"

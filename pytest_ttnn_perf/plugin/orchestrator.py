@@ -373,9 +373,9 @@ class Orchestrator:
         except TtnnPerfError as error:
             raise pytest.UsageError(str(error)) from error
         if self.processes and self.run.gate.settings.required:
-            # Distributed, nobody tells what was collected: that all of it ran would be a guess.
-            message = f"required is set, and with {self.processes} nobody knows which tests there "
-            raise pytest.UsageError(f"{message}are: leave out -n, or required")
+            # Distributed, pytest does not report what was collected.
+            message = f"required is set, and with {self.processes} the collected tests are unknown"
+            raise pytest.UsageError(f"{message}: leave out -n, or required")
         leave_undistributed(config.option)  # the workers distribute
 
     def pytest_report_header(self, config: pytest.Config) -> list[str]:

@@ -111,12 +111,12 @@ def test_without_git_runs_are_in_the_order_of_clocks_and_that_is_said(
     found = document(project, "history", TEST)
     assert [row["value"] for row in found["runs"]] == [10.0, 11.0, 12.0]
     assert found["notes"] == [
-        "no git repository here: records tell the branch of a run; 3 of 3 name none, and are taken",
+        "no git repository here: records name the branch of a run; 3 of 3 name none, and are taken",
         "runs are in the order of the clocks of their hosts",
     ]
     ran = project.cli("history", "--branch", "main")
     assert (ran.code, ran.text) == (2, "")
-    assert "is in no git repository: nothing tells which runs are of a branch" in ran.errors
+    assert "is in no git repository: the branches of runs are unknown" in ran.errors
     # Unless their records do.
     for day, branch in enumerate(("main", "topic")):
         histories.record(f"{day}" * 40, {TEST: 9.0}, day=day, environment={"branch": branch})

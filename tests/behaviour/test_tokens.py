@@ -71,7 +71,7 @@ def test_rates_and_times_leave_compiling_apart(project: Project) -> None:
     assert "token_out_inter_token_p95" not in metrics
     assert metrics["token_out_inter_token_p99"]["samples"] == []
     assert metrics["token_out_inter_token_p99"]["note"] == (
-        "p99 needs at least 299 steps, and there are 40: p90 is the highest that they tell"
+        "p99 needs at least 299 steps, and there are 40: p90 is the highest that they show"
     )
 
 

@@ -179,7 +179,7 @@ def test_a_loss_of_accuracy_is_not_taken_with_it(histories: Histories, project: 
     ("words", "message"),
     [
         (("--last", "2"), "expected a whole number from 3 to 20"),
-        (("--branch", "nowhere"), "is in no git repository: nothing tells which runs"),
+        (("--branch", "nowhere"), "is in no git repository: the branches of runs"),
         (("no_such_test",), "no_such_test names no test in the 3 runs of the main branch"),
     ],
 )

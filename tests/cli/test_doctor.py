@@ -56,7 +56,7 @@ def test_the_system_is_not_asked_for_while_another_process_uses_a_chip(chip: Lab
     chip.write({"proc/driver/tenstorrent/0/pids": "12\n"})
     ok, said, remedy, _ = found(chip, "key")
     assert (ok, remedy) == (None, "pip install tt-smi")
-    assert said == "could not tell: only ttnn knows, but another process is using the chips"
+    assert said == "unknown: only ttnn knows, but another process is using the chips"
 
 
 def test_the_system_is_not_asked_for_while_another_run_holds_a_chip(chip: Lab) -> None:

@@ -19,7 +19,6 @@ import pytest
 
 from tests.harness import golden
 from tests.harness.captures import capture, op, signpost
-from tests.harness.corpus import corpus
 from tests.harness.project import QUICK, clean, run_command
 from tests.harness.versions import Versions
 
@@ -212,22 +211,6 @@ def test_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_golden("settings", "\n".join(map(refusal, listed[1].split(", "))))
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 13), reason="argparse lays help out in another way")
-def test_help_of_every_command() -> None:
-    """Beginning with what the first one tells of."""
-    queue: list[tuple[str, ...]] = [()]
-    texts = []
-    while queue:
-        command = queue.pop(0)
-        ran = run_command(*command, "--help")
-        assert ran.code == 0, command
-        texts.append(f"$ ttnn-perf {' '.join(command)}".rstrip() + f"\n{_words(ran.text)}\n")
-        more = re.search(r"^  (?:COMMAND|ACTION)\n((?: {4,}.*\n)*)", ran.text, re.MULTILINE)
-        names = re.findall(r"^    (\S+(?: \S+)?)(?:  |$)", more[1], re.MULTILINE) if more else []
-        queue += [(*command, *name.split()) for name in names]
-    assert_golden("commands", "\n".join(texts).rstrip("\n"))
-
-
 #: Commands, and the code that each ends with; the files are those of the house.
 SCENARIOS = {
     "a run that passes": "gate first.json",
@@ -340,17 +323,3 @@ def test_files(house: House) -> None:
         if file.is_file() and file.name != ".lock"
     ]
     assert_golden("baselines", "\n".join(texts))
-
-
-def test_check_of_a_capture(house: House) -> None:
-    assert_golden("check_small", clean(house.cli("check", "ops.csv").text))
-
-
-@pytest.mark.parametrize(
-    "name", ["ops_perf/llama_8b_final_decode.csv", "ops_perf/rt_detr.csv", "report_db/mlp_bf16"]
-)
-def test_check_of_a_real_capture(name: str) -> None:
-    file = corpus(name)
-    ran = run_command("check", file)
-    text = ran.text.replace(str(file.parent) + "/", "")
-    assert_golden(f"check_{file.stem}", f"{ran.code}\n{clean(text)}")

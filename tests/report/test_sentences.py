@@ -31,31 +31,6 @@ NEW = f"record: {RERUN}=new"
 ACCEPT = f'accept: {RERUN}=all --ttnn-perf-reason "why"'
 
 
-@pytest.mark.parametrize(
-    ("outcome", "reason", "text"),
-    [
-        (Outcome.WITHIN, None, None),
-        (Outcome.IMPROVED, None, f"keep: {RERUN}"),
-        (Outcome.REGRESSED, None, ACCEPT),
-        (Outcome.NO_BASELINE, Reason.NEW_TEST, NEW),
-        (Outcome.NOT_COMPARABLE, Reason.OTHER_KEY, NEW),
-        (
-            Outcome.NOT_COMPARABLE,
-            Reason.OTHER_DEFINITION,
-            f"correct the metric's definition in the test, or {ACCEPT}",
-        ),
-        (
-            Outcome.NO_DATA,
-            Reason.NOT_POSITIVE,
-            'fix what produces the number; a value that may be zero needs kind="count"',
-        ),
-    ],
-)
-def test_advice(outcome: Outcome, reason: Reason | None, text: str | None) -> None:
-    found = remedy_of(Verdict(Metric("t", "ms"), outcome, reason), UPDATES)
-    assert (str(found) if found else None) == text
-
-
 @pytest.mark.parametrize("outcome", Outcome)
 @pytest.mark.parametrize("reason", [None, *Reason])
 def test_whatever_is_not_fine_has_advice(outcome: Outcome, reason: Reason | None) -> None:

@@ -45,7 +45,7 @@ UNREAD = (Unread(9, "impossible gap"), Unread(7, "impossible gap"), Unread(12, "
 X = tensor(1, 1, 1024, 1024)
 TOO_FAST = op("BinaryNgDeviceOperation", [X, X], [X], ns=10_000.0)
 MASKED = HelperPcc("pcc", "comp_pcc", 0.9991, nan, "actual holds 1 NaN")
-LESS = HelperPcc("pcc_2", "assert_with_pcc", None, 0.5, "the values do not correlate as was told")
+LESS = HelperPcc("pcc_2", "assert_with_pcc", None, 0.5, "the values do not correlate as stated")
 
 CASES = [
     Case("TTP001", measured(dropped=True), FOUND, 1, told="the device profiler ran out of room"),
