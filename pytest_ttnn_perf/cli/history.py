@@ -21,6 +21,7 @@ from pytest_ttnn_perf.cli.captures import checked
 from pytest_ttnn_perf.cli.common import (
     add_argument,
     add_baselines,
+    add_captures,
     add_format,
     capture_of,
     from_here,
@@ -364,9 +365,9 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     add_baselines(parser)
     _add_runs(parser)
     # What files are is found out; of a capture, all regions are shown.
-    parser.set_defaults(
-        csv=None, db=None, log=None, region=None, start=None, end=None, arch=None, board=None
-    )
+    captures = argparse.ArgumentParser(add_help=False)
+    add_captures(captures)
+    parser.set_defaults(**vars(captures.parse_args([])))
 
 
 def run_report(options: argparse.Namespace) -> Result:
