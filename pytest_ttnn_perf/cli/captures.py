@@ -30,7 +30,7 @@ from pytest_ttnn_perf.analysis.checklist.runner import (
     trusted,
 )
 from pytest_ttnn_perf.analysis.checklist.savings import told_gaps_ns
-from pytest_ttnn_perf.analysis.ops.regions import Outside, regions_of, slowest_step_of, step_time
+from pytest_ttnn_perf.analysis.ops.regions import Outside, critical_step_of, regions_of, step_time
 from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, kind_of, read_run
 from pytest_ttnn_perf.analysis.show.checklist import (
     Checklist,
@@ -120,13 +120,13 @@ _OF_ALL_STEPS: Final = frozenset({"devices", "host-overhead", "trace", "queues"}
 def _analyses_of(subject: Subject, name: str) -> list[tuple[str, Analysis]]:
     """Analyse each region; without ops, once and of no region.
 
-    Most are of one step alone, on its slowest device.
+    Most are of one step alone, on its critical device.
     """
     kind, found = ANALYSES[name], []
     for each in in_regions(subject) if Input.OPS in kind.needs else (trusted(subject),):
         own = each
         if each.ops is not None and each.ops.devices and name not in _OF_ALL_STEPS:
-            own = replace(each, ops=slowest_step_of(each.ops))
+            own = replace(each, ops=critical_step_of(each.ops))
         found.append((each.region, kind.analysis(own)))
     return found
 

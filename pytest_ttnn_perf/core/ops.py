@@ -165,12 +165,17 @@ class Columns(Struct, frozen=True):
 
 
 class TraceReplays(Struct, frozen=True):
-    """The replays of a trace on a device; complete if alike."""
+    """The replays of a trace on a device; ``alike`` ran what most did."""
 
     device: int
     trace: int
     replays: int
-    complete: bool
+    alike: int
+
+    @property
+    def complete(self) -> bool:
+        """True if all ran the same."""
+        return self.alike == self.replays
 
 
 class OpTable(Struct, frozen=True, dict=True):

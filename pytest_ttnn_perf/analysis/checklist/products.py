@@ -442,7 +442,7 @@ def few_cores(
 
 
 def ops_on_cores(step: OpTable, available: int, *, shortest_us: float) -> Iterator[OnCores]:
-    """Yield the ops of the slowest device that could be spread."""
+    """Yield the ops of the critical device that could be spread."""
     lines = rooflines(step)
     decodes = any(_DECODES.search(signature.op) for signature in step.signatures)
     for row, op in critical_ops(step):

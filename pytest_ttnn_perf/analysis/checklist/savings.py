@@ -12,9 +12,11 @@ from pytest_ttnn_perf.analysis.ops import names
 from pytest_ttnn_perf.analysis.ops.names import without_producer
 from pytest_ttnn_perf.analysis.ops.regions import (
     COMPILING_NS,
+    critical_rows,
     find_layers,
     measured_calls,
     once_per_table,
+    rows_by_device,
     signpost_windows,
     step_of,
 )
@@ -373,16 +375,9 @@ def critical_ns(step: OpTable) -> Mapping[int, float]:
     It works longest outside of collectives, in which the others wait for it: what is saved on them
     alone makes no step shorter.
     """
-    by_device: dict[int, dict[int, float]] = defaultdict(dict)
-    working: dict[int, float] = defaultdict(float)
-    columns = step.columns
-    waits = [signature.category is Category.COLLECTIVE for signature in step.signatures]
-    for row, (device, ns) in enumerate(zip(columns.device, columns.kernel_ns, strict=True)):
-        if not columns.host[row]:
-            by_device[device][row] = ns
-            working[device] += 0.0 if waits[columns.signature[row]] else ns
-    last = max(working, key=lambda at: (working[at], sum(by_device[at].values())), default=None)
-    return {} if last is None else by_device[last]
+    by_device, kernel_ns = rows_by_device(step, range(len(step))), step.columns.kernel_ns
+    rows = critical_rows(step, by_device) if by_device else ()
+    return {row: kernel_ns[row] for row in rows}
 
 
 class OpPlace(NamedTuple):
@@ -400,7 +395,7 @@ def critical_ops(step: OpTable) -> Sequence[OpPlace]:
 
 @once_per_table
 def step_ns(step: OpTable) -> float:
-    """Return the kernel time of a step on its slowest device."""
+    """Return the kernel time of a step on its critical device."""
     return sum(critical_ns(step).values())
 
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec import Struct
 
 from pytest_ttnn_perf.analysis.ops.regions import (
+    complete_steps,
+    critical_rows,
     find_layers,
     middle_steps,
     regions_of,
-    slowest_rows,
 )
 from pytest_ttnn_perf.analysis.ops.roofline import board_of, is_dram_sharded, rooflines
 from pytest_ttnn_perf.core.ops import Category, Utilisation, category_of, short_code
@@ -695,13 +696,14 @@ _L1_SHARDS: Final = re.compile(r"L1_\w*SHARDED")
 
 
 class OpView(Struct, frozen=True):
-    """One step of a region on its slowest device."""
+    """One step of a region on its critical device."""
 
     region: Region
     step: int
     device: int
     rows: Sequence[OpRow]
     layers: Sequence[Layers]
+    complete: int = 1
 
     @property
     def kernel_ns(self) -> float:
@@ -789,18 +791,19 @@ def _op_row(op: Op, line: Roofline, words: Mapping[str, Any]) -> OpRow:
 
 
 def op_views(table: OpTable, rows: Sequence[OpRow]) -> Iterator[OpView]:
-    """Yield the median step of each region, on its slowest device."""
+    """Yield the median step of each region, on its critical device."""
     signature = table.columns.signature
     for region in regions_of(table).regions:
         step = middle_steps(table, region)[0]
-        chosen = slowest_rows(table, step)
+        chosen = critical_rows(table, step)
         # What the device waited for before a step is no gap of it.
         own = [rows[chosen[0]]._replace(gap_ns=None), *(rows[at] for at in chosen[1:])]
         kinds = [(signature[at], rows[at].name) for at in chosen]
         numbers: dict[object, int] = {}
         layers = find_layers([numbers.setdefault(kind, len(numbers)) for kind in kinds])
         at = region.steps.index(step) + 1
-        yield OpView(region, at, table.columns.device[chosen[0]], own, layers)
+        device, complete = table.columns.device[chosen[0]], len(complete_steps(table, region))
+        yield OpView(region, at, device, own, layers, complete)
 
 
 def layer_rows(view: OpView, layers: Layers) -> list[OpRow]:

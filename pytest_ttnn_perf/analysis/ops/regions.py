@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.finding import region_name
 from pytest_ttnn_perf.core.metric import median
-from pytest_ttnn_perf.core.ops import HOST, Signpost, TraceReplays
+from pytest_ttnn_perf.core.ops import HOST, Category, Signpost, TraceReplays
 from pytest_ttnn_perf.core.text import counted
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     Step = Mapping[int, Sequence[int]]
     #: Steps by replay, by trace.
     Traces = Mapping[int, Mapping[int, Step]]
+
+
+T = TypeVar("T")
 
 
 class Basis(Enum):
@@ -55,7 +58,8 @@ class StepTime(Struct, frozen=True):
     """The time of a region's middle step on its slowest device.
 
     Of two in the middle, the mean. ``devices_ns`` are the times of all devices in the same steps,
-    ``ops`` is the count on the slowest, ``gaps_ns`` the time between them; None where unknown.
+    ``ops`` is the count on the slowest, ``gaps_ns`` the time between them; None where unknown. Of
+    replays that differ, those count that ran what most did: ``complete`` of them.
     """
 
     region: str
@@ -65,6 +69,7 @@ class StepTime(Struct, frozen=True):
     step_ns: float
     devices_ns: Mapping[int, float]
     gaps_ns: float | None = None
+    complete: int | None = None
 
 
 class Region(Struct, frozen=True):
@@ -229,16 +234,16 @@ def _lane(c: Columns, rows: Sequence[int]) -> Lane:
 
 
 def _complete(c: Columns, replays: Mapping[int, Sequence[int]]) -> list[Sequence[int]]:
-    """Return the replays with the ops of most of the longest."""
-    longest = max(map(len, replays.values()))
-    whole = [
-        (tuple(c.signature[row] for row in rows), rows)
-        for _, rows in sorted(replays.items())
-        if len(rows) == longest
-    ]
-    # Of equally common ones the first: that is the order Counter keeps.
-    ((usual, _),) = Counter(ops for ops, _ in whole).most_common(1)
-    return [rows for ops, rows in whole if ops == usual]
+    """Return the replays that ran what most of them did."""
+    ran = [(tuple([c.signature[row] for row in rows]), rows) for _, rows in sorted(replays.items())]
+    usual = _most_common(ops for ops, _ in ran)
+    return [rows for ops, rows in ran if ops == usual]
+
+
+def _most_common(sequences: Iterable[tuple[T, ...]]) -> tuple[T, ...]:
+    """Return what ran most often, of equals the longest, the first."""
+    counts = Counter(sequences)
+    return max(counts, key=lambda ops: (counts[ops], len(ops)))
 
 
 # Layers: blocks of ops that a model runs several times, one right after the other.
@@ -343,7 +348,7 @@ def count_replays(
         ran = tuple([columns.signature[at] for at in places])
         sequences.setdefault((device, trace), []).append(ran)
     return tuple(
-        TraceReplays(device, trace, len(ran), complete=len(set(ran)) == 1)
+        TraceReplays(device, trace, len(ran), ran.count(_most_common(ran)))
         for (device, trace), ran in sorted(sequences.items())
     )
 
@@ -435,6 +440,10 @@ def window(table: OpTable, start: str | None, end: str | None) -> OpTable:
         closing = _Mark(opening.key, opening.name, opens=False)
         end = next((name for name in names if _mark(name) == closing), None)
     part = between(table, _spans(names, start, end))
+    if not len(part):
+        ends = " and ".join(repr(name) for name in (start, end) if name is not None)
+        message = f"no op ran in the window of {ends}: leave the signposts out to see all that ran"
+        raise UsageError(message)
     return replace(part, region=window_name(start, end))
 
 
@@ -504,20 +513,17 @@ def between(table: OpTable, spans: Sequence[Span]) -> OpTable:
     )
 
 
-_Derived = TypeVar("_Derived")
-
-
-def once_per_table(derive: Callable[[OpTable], _Derived]) -> Callable[[OpTable], _Derived]:
+def once_per_table(derive: Callable[[OpTable], T]) -> Callable[[OpTable], T]:
     """Cache the result of a function with its table.
 
     All callers get the same object: it must not be changed.
     """
 
     @wraps(derive)
-    def derived_once(table: OpTable) -> _Derived:
+    def derived_once(table: OpTable) -> T:
         if derive not in table.derived:
             table.derived[derive] = derive(table)
-        known: _Derived = table.derived[derive]
+        known: T = table.derived[derive]
         return known
 
     return derived_once
@@ -618,13 +624,9 @@ def _by_scope(table: OpTable, scopes: Mapping[str, Sequence[Window]]) -> dict[st
         in_trace.setdefault(replay, {})[device] = rows
     by_scope: dict[str | None, dict[int, Mapping[int, Mapping[int, Sequence[int]]]]] = {}
     for trace, places in found.items():
-        named = [name for name in places if name is not None]
-        if len(named) == 1:  # replays before the window warm up: they are steps like the others
-            every = {r: rows for place in places.values() for r, rows in place.items()}
-            by_scope.setdefault(named[0], {})[trace] = dict(sorted(every.items()))
-            continue
         for name, replays in places.items():
-            by_scope.setdefault(name, {})[trace] = replays
+            if name is not None or len(places) == 1:  # what runs before its window warms up
+                by_scope.setdefault(name, {})[trace] = replays
     return dict(by_scope)
 
 
@@ -672,6 +674,20 @@ def slowest_rows(table: OpTable, step: Step) -> Sequence[int]:
     return max(step.values(), key=lambda rows: _sum_ns(table, rows))
 
 
+def critical_rows(table: OpTable, step: Step) -> Sequence[int]:
+    """Return the rows of the device with most work outside collectives.
+
+    In a collective, the devices that are there early wait for the last one.
+    """
+    kernel_ns, signature = table.columns.kernel_ns, table.columns.signature
+    waits = [each.category is Category.COLLECTIVE for each in table.signatures]
+
+    def work_ns(rows: Sequence[int]) -> float:
+        return sum(kernel_ns[row] for row in rows if not waits[signature[row]])
+
+    return max(step.values(), key=lambda rows: (work_ns(rows), _sum_ns(table, rows)))
+
+
 def step_times_ns(table: OpTable, region: Region) -> tuple[float, ...]:
     """Return the kernel time of each step, on its slowest device."""
     return tuple(_sum_ns(table, slowest_rows(table, step)) for step in region.steps)
@@ -680,12 +696,26 @@ def step_times_ns(table: OpTable, region: Region) -> tuple[float, ...]:
 def middle_steps(table: OpTable, region: Region) -> tuple[Step, ...]:
     """Return the step of median time, or the middle two."""
     times = step_times_ns(table, region)
-    order = sorted(range(len(times)), key=lambda at: times[at])
+    order = sorted(complete_steps(table, region), key=lambda at: times[at])
     middle = order[(len(order) - 1) // 2 : len(order) // 2 + 1]
     return tuple(region.steps[at] for at in middle)
 
 
+def complete_steps(table: OpTable, region: Region) -> Sequence[int]:
+    """Return the places of replays that ran what most did; of other steps all."""
+    if region.basis is not Basis.REPLAYS:
+        return range(len(region.steps))
+    signature = table.columns.signature
+    ran = [
+        tuple((device, *(signature[row] for row in step[device])) for device in sorted(step))
+        for step in region.steps
+    ]
+    usual = _most_common(ran)
+    return [at for at, ops in enumerate(ran) if ops == usual]
+
+
 def step_time(table: OpTable, region: Region) -> StepTime:
+    complete, times = complete_steps(table, region), step_times_ns(table, region)
     middle = middle_steps(table, region)
     devices = sorted({device for step in middle for device in step})
     return StepTime(
@@ -693,11 +723,12 @@ def step_time(table: OpTable, region: Region) -> StepTime:
         region.basis,
         len(region.steps),
         len(slowest_rows(table, middle[0])),
-        median(step_times_ns(table, region)),
+        median([times[at] for at in complete]),
         {
             device: sum(_sum_ns(table, step.get(device, ())) for step in middle) / len(middle)
             for device in devices
         },
+        complete=len(complete),
     )
 
 
@@ -743,11 +774,11 @@ def step_of(table: OpTable) -> OpTable:
 
 
 @once_per_table
-def slowest_step_of(table: OpTable) -> OpTable:
-    """Return the median step of the first region, on its slowest device."""
+def critical_step_of(table: OpTable) -> OpTable:
+    """Return the median step of the first region, on its critical device."""
     step = step_of(table)
     by_device = rows_by_device(step, range(len(step)))
-    return _windowed(step, slowest_rows(step, by_device)) if by_device else step
+    return _windowed(step, critical_rows(step, by_device)) if by_device else step
 
 
 def _windowed(table: OpTable, rows: Sequence[int]) -> OpTable:
@@ -812,7 +843,8 @@ def different_replays(table: OpTable) -> str | None:
     broken = next((trace for trace in table.traces if not trace.complete), None)
     if broken is None:
         return None
-    return f"the replays of trace {broken.trace} on device {broken.device} ran different ops"
+    which = f"the replays of trace {broken.trace} on device {broken.device} ran different ops"
+    return f"{which}: {broken.alike} of {broken.replays} complete"
 
 
 class Alike(NamedTuple):

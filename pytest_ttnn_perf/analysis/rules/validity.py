@@ -62,7 +62,11 @@ def incomplete_trace_replay(ops: OpTable) -> Answer:
         len(broken),
         f"different ops in the replays of {len(broken)} of {counted(len(repeated), 'trace')}",
         (
-            Evidence(f"trace {trace.trace} on device {trace.device}", trace.replays, "replays")
+            Evidence(
+                f"trace {trace.trace} on device {trace.device}: {trace.alike} complete, of",
+                trace.replays,
+                "replays",
+            )
             for trace in broken
         ),
     )

@@ -197,7 +197,9 @@ def _titles(view: OpView, devices: int) -> Iterator[str]:
     name = region.name or region.basis.value
     yield f"{name}: {counted(len(view.rows), 'op')}, {duration(view.kernel_ns)}{gaps}"
     words = [f"{region.basis.value} {view.step} of {steps}, of median time"] if steps > 1 else []
-    words += [f"device {view.device}, the slowest of {devices}"] if devices > 1 else []
+    words += [f"{view.complete} of {steps} complete"] if view.complete < steps else []
+    if devices > 1:
+        words.append(f"device {view.device}, with most work beside collectives of {devices}")
     if words:
         yield "; ".join(words)
 
@@ -346,6 +348,8 @@ def step_line(time: StepTime) -> str:
         least = duration(min(devices.values()))
         on = f", on the slowest of {len(devices)} devices ({least} on the fastest)"
     steps = "" if time.basis is Basis.WHOLE else f", {counted(time.steps, time.basis.value)}"
+    if time.complete is not None and time.complete < time.steps:
+        steps += f" ({time.complete} of {time.steps} complete)"
     gaps = ""
     if time.gaps_ns is not None:
         # Outside a replay the profiler itself makes gaps longer.

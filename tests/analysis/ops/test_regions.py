@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,15 +15,21 @@ from pytest_ttnn_perf.analysis.ops.regions import (
     Layers,
     Outside,
     count_replays,
+    critical_rows,
     find_layers,
+    middle_lanes,
     regions_of,
     replays_in,
     step_time,
 )
+from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Signpost
 from tests.analysis.ops.tables import MATMUL, NORM, OUTPUT, RESHARD, op, table
 from tests.harness.corpus import corpus
 from tests.properties.strategies import SOME
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 TILIZE = Signature("TilizeDeviceOperation", (OUTPUT,), (OUTPUT,))
 SECOND = 1e9
@@ -149,7 +158,8 @@ def test_the_time_of_a_step_is_no_shorter_than_that_of_any_device() -> None:
     [
         ("blackhole_clip_encoder", Basis.REPEATS, 1, 330),  # one cold call before
         ("rt_detr", Basis.WHOLE, 1, 248),  # weights
-        ("gemma_sliding_decode_final", Basis.REPLAYS, 2, 92),
+        ("gemma_sliding_decode_final", Basis.REPLAYS, 1, 143),  # a replay before its window
+        ("qwen27_incumbent_full_attention", Basis.REPLAYS, 33, 98),
     ],
 )
 def test_real_captures(name: str, basis: Basis, steps: int, outside: int) -> None:
@@ -195,3 +205,28 @@ def test_layers_are_equal_blocks_that_do_not_overlap(ops: list[int]) -> None:
         block = ops[layers.start : layers.start + layers.length]
         assert ops[layers.start : stop] == block * layers.times
     assert stop <= len(ops)
+
+
+def test_of_truncated_replays_those_count_that_ran_what_most_did() -> None:
+    found = read_ops_csv(corpus("ops_perf/qwen27_incumbent_full_attention.csv"))
+    (region,) = regions_of(found).regions
+    time = step_time(found, region)
+    assert (time.complete, time.steps, time.ops) == (12, 33, 74)
+    lengths = Counter(len(rows) for step in region.steps for rows in step.values())
+    assert lengths[74] == 12 == max(lengths.values())
+    assert [len(lane.rows) for lane in middle_lanes(found, region)] == [74, 74]
+
+
+def test_the_critical_device_has_most_work_outside_collectives() -> None:
+    found = read_ops_csv(corpus("ops_perf/gpt_oss_multichip.csv"))
+    region = regions_of(found).regions[-1]
+    step = region.steps[0]
+    columns = found.columns
+
+    def work_us(rows: Sequence[int]) -> int:
+        kinds = (found.signatures[columns.signature[row]].category for row in rows)
+        own = zip(rows, kinds, strict=True)
+        return round(sum(columns.kernel_ns[row] for row, k in own if k.value != "collective") / 1e3)
+
+    assert [work_us(step[device]) for device in sorted(step)] == [297, 296, 545, 379]
+    assert columns.device[critical_rows(found, step)[0]] == sorted(step)[2]

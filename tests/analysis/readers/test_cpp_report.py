@@ -63,7 +63,7 @@ def test_replays_are_in_the_order_of_the_device(tmp_path: Path) -> None:
     )
     table = read(tmp_path, HEADER + rows)
     assert [op.signature.op for op in table] == ["A", "B", "A", "B"]
-    assert table.traces == (TraceReplays(0, 0, 2, complete=True),)
+    assert table.traces == (TraceReplays(0, 0, 2, alike=2),)
 
 
 def test_an_op_without_time_is_counted(tmp_path: Path) -> None:

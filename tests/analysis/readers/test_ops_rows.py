@@ -90,9 +90,9 @@ def test_traces_and_devices_are_apart(tmp_path: Path) -> None:
         *replay(2, "CC", device=0),
     ]
     assert read(tmp_path, text(rows)).traces == (
-        TraceReplays(0, 0, 2, complete=False),
-        TraceReplays(1, 0, 2, complete=True),
-        TraceReplays(1, 5, 1, complete=True),
+        TraceReplays(0, 0, 2, alike=1),
+        TraceReplays(1, 0, 2, alike=2),
+        TraceReplays(1, 5, 1, alike=1),
     )
 
 

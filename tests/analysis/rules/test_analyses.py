@@ -40,11 +40,11 @@ def test_a_capture_in_doubt_says_so() -> None:
     ops = table(
         op("Softmax", [CUT], replay=(0, 1)),
         op(BINARY, [CUT], replay=(0, 2)),
-        traces=(TraceReplays(0, 0, 2, complete=False),),
+        traces=(TraceReplays(0, 0, 2, alike=1),),
     )
     assert ANALYSES["trace"].analysis(Subject(ops=ops)).notes == (
         "no time of this capture can be trusted: the replays of trace 0 on device 0 ran "
-        "different ops",
+        "different ops: 1 of 2 complete",
     )
 
 

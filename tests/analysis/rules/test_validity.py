@@ -35,7 +35,7 @@ LOG = TtlangLog(
     )
 )
 MATMUL = op("MatmulDeviceOperation")
-SAME = (TraceReplays(device=0, trace=7, replays=2, complete=True),)
+SAME = (TraceReplays(device=0, trace=7, replays=2, alike=2),)
 WATCHER = Conflict("TT_METAL_WATCHER", "10", "makes the kernels report", "unset TT_METAL_WATCHER")
 DUMP = Conflict("TTLANG_PERF_DUMP", "1", "profiles every call", "unset TTLANG_PERF_DUMP")
 FALLBACKS = [on_host(f"(torch) {name}") for name in ("cat", "squeeze", "cat")]
