@@ -165,7 +165,7 @@ class Columns(Struct, frozen=True):
 
 
 class TraceReplays(Struct, frozen=True):
-    """The replays of a trace on a device; ``alike`` ran what most did."""
+    """Replays of a trace on a device; ``alike`` ran what most did."""
 
     device: int
     trace: int

@@ -84,7 +84,7 @@ def test_errors_fail_a_check(captured: Project) -> None:
 
     assert (found.code, waived.code) == (1, 0)
     assert found.text.startswith("TTP002 incomplete-trace-replay (error): ")
-    flaw = "the replays of trace 1 on device 0 ran different ops"
+    flaw = "the replays of trace 1 on device 0 ran different ops: 1 of 2 complete"
     doubt = f"no number of the op table can be trusted: {flaw}"
     for ran in (found, waived):
         assert ran.text.splitlines()[-2] == doubt

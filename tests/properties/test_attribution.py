@@ -94,7 +94,7 @@ def mirrored(part: Part) -> Part:
     }
     return replace(
         nameless(part),
-        change=opposite[part.change],
+        change=part.change if part.within_noise and not part.delta_ns else opposite[part.change],
         delta_ns=-part.delta_ns,
         causes=tuple(Cause(cause.what, cause.after, cause.before) for cause in part.causes),
     )

@@ -22,7 +22,6 @@ from pytest_ttnn_perf.analysis.ops.regions import (
 )
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, board_of
 from pytest_ttnn_perf.core.finding import Evidence, Input, Limit
-from pytest_ttnn_perf.core.ops import Category
 from pytest_ttnn_perf.core.text import counted, duration, percent
 
 if TYPE_CHECKING:

@@ -78,7 +78,9 @@ class Part(Struct, frozen=True):
     ``op`` is the op's code, ``signature`` its operands in one line, ``shape`` the shape to call it
     by and ``name`` what people call it; those of after, unless it was removed. ``count`` is per
     device, where it is largest; ``moved`` of them run at another place of the sequence.
-    ``before_ns`` is what they took before. ``beside``: where a conversion came or went.
+    ``before_ns`` is what they took before. ``beside``: where a conversion came or went. A changed
+    setting is named though its change is ``within_noise``. ``predicted_ns`` is what a finding on
+    the ops before, ``predicted_by``, would have saved.
     """
 
     change: ChangeKind
@@ -92,6 +94,9 @@ class Part(Struct, frozen=True):
     before_ns: float = 0.0
     name: str = ""
     beside: str = ""
+    within_noise: bool = False
+    predicted_ns: float | None = None
+    predicted_by: str = ""
 
 
 class Attribution(Struct, frozen=True):
@@ -729,10 +734,12 @@ def _most_on_a_lane(changes: Iterable[Change]) -> int:
     return max(Counter(change.lane for change in changes).values(), default=0)
 
 
-def _changed_groups(changes: Iterable[Change], *, unit_ns: float) -> list[list[Change]]:
-    """Return the groups that changed by more than noise.
+def _changed_groups(
+    changes: Iterable[Change], *, unit_ns: float
+) -> list[tuple[list[Change], bool]]:
+    """Return the groups that changed, and whether by no more than noise.
 
-    Ops that came or went always did. Ops with a cause are judged together: what is set up alike
+    Ops that came or went always changed, and so did those with a cause: what is set up alike
     changes alike. Ops without one are judged each for itself: one of many may be the culprit.
     """
     groups: defaultdict[Kind, list[Change]] = defaultdict(list)
@@ -752,7 +759,9 @@ def _changed_groups(changes: Iterable[Change], *, unit_ns: float) -> list[list[C
         return is_chance(before, after, count=count, noise=noise)
 
     found = [
-        own for kind, own in groups.items() if kind.listed or (kind.causes and not is_noise(own))
+        (own, not kind.listed and is_noise(own))
+        for kind, own in groups.items()
+        if kind.listed or kind.causes
     ]
     for own in unexplained:
         ways: dict[int, list[Change]] = {1: [], -1: [], 0: []}
@@ -762,7 +771,7 @@ def _changed_groups(changes: Iterable[Change], *, unit_ns: float) -> list[list[C
             ways[0 if chance else 1 if now > then else -1].append(change)
         # Where some of a kind got slower and others faster, and it comes to nothing, that is noise.
         if not (ways[1] and ways[-1] and is_noise(*ways.values())):
-            found += filter(None, (ways[1], ways[-1]))
+            found += ((own, False) for own in (ways[1], ways[-1]) if own)
     return found
 
 
@@ -912,9 +921,9 @@ def attribute(
 
     before_ns = mean_ns(sum(sum(pairing.before.units) for pairing in pairings))
     after_ns = mean_ns(sum(sum(pairing.after.units) for pairing in pairings))
-    parts = sorted((_part(group, mean_ns) for group in groups), key=_part_order)
+    parts = sorted((_part(*group, mean_ns) for group in groups), key=_part_order)
     others = Counter(change.lane for change in changes)
-    others.subtract(change.lane for group in groups for change in group)
+    others.subtract(change.lane for group, _ in groups for change in group)
     return Attribution(
         before_ns,
         after_ns,
@@ -927,7 +936,7 @@ def attribute(
     )
 
 
-def _part(group: list[Change], mean_ns: Callable[[int], float]) -> Part:
+def _part(group: list[Change], within_noise: bool, mean_ns: Callable[[int], float]) -> Part:  # noqa: FBT001 (of a pair)
     kind = group[0].kind
     signature, _, _, attributes = kind.variant
     before = sum(change.before for change in group)
@@ -944,6 +953,7 @@ def _part(group: list[Change], mean_ns: Callable[[int], float]) -> Part:
         mean_ns(before),
         kind.name,
         kind.beside,
+        within_noise,
     )
 
 

@@ -702,7 +702,7 @@ def middle_steps(table: OpTable, region: Region) -> tuple[Step, ...]:
 
 
 def complete_steps(table: OpTable, region: Region) -> Sequence[int]:
-    """Return the places of replays that ran what most did; of other steps all."""
+    """Return the places of the steps that ran what most did."""
     if region.basis is not Basis.REPLAYS:
         return range(len(region.steps))
     signature = table.columns.signature

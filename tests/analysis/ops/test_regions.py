@@ -228,5 +228,7 @@ def test_the_critical_device_has_most_work_outside_collectives() -> None:
         own = zip(rows, kinds, strict=True)
         return round(sum(columns.kernel_ns[row] for row, k in own if k.value != "collective") / 1e3)
 
-    assert [work_us(step[device]) for device in sorted(step)] == [297, 296, 545, 379]
+    assert [work_us(step[device]) for device in sorted(step)] == pytest.approx(
+        [297, 296, 545, 379], abs=1.5
+    )
     assert columns.device[critical_rows(found, step)[0]] == sorted(step)[2]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from pytest_ttnn_perf.analysis.ops.align import (
@@ -17,6 +20,10 @@ from pytest_ttnn_perf.analysis.show.attribution import (
     shown_sum,
 )
 from pytest_ttnn_perf.core.ops import CALLS, OpGroup, OpGroups, Signature, Tensor
+from tests.harness.corpus import corpus
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
 
 SLOWER, FASTER = ChangeKind.SLOWER, ChangeKind.FASTER
 ADDED, REMOVED = ChangeKind.ADDED, ChangeKind.REMOVED
@@ -157,3 +164,48 @@ def calls(**counts: int) -> OpGroups:
 )  # fmt: skip
 def test_calls_that_came_and_went(before: OpGroups, after: OpGroups, said: str | None) -> None:
     assert calls_sentence(before, after) == said
+
+
+def compared(project: Project, before: str, after: str) -> dict[str, Any]:
+    files = (str(corpus(f"ops_perf/{name}.csv")) for name in (before, after))
+    found: dict[str, Any] = json.loads(project.cli("compare", *files, "--format", "json").text)
+    return found
+
+
+def test_a_changed_setting_is_named_within_noise(project: Project) -> None:
+    found = compared(project, "llama70b_pre_grid_tune", "llama70b_final")
+    decode = next(each for each in found["regions"] if each["region"] == "decode")
+    down = next(part for part in decode["parts"] if part["causes"])
+    assert down["name"] == "Matmul 1x1x32x28672 @ 28672x8192"
+    assert "shard cores 86 → 64" in down["causes"]
+    assert down["within_noise"]
+    total = sum(part["delta_ns"] for part in decode["parts"]) + decode["unexplained_ns"]
+    assert total == decode["delta_ns"]
+
+
+@pytest.mark.parametrize(
+    ("captures", "name", "code", "times_us"),
+    [
+        (("qwen27_incumbent_full_attention_ops", "qwen27_winner_full_attention_ops"),
+         "BinaryNg MUL 1x1x32x17408", "TTP305", (34.6, 20.8)),
+        (("gemma_sliding_decode_replicated_v1", "gemma_sliding_decode_final"),
+         "Matmul 1x1x1x5376 @ 5376x4096", "TTP311", (40.6, 39.3)),
+    ],
+)  # fmt: skip
+def test_what_a_finding_predicted_stands_beside_what_came(
+    project: Project, captures: tuple[str, str], name: str, code: str, times_us: tuple[float, float]
+) -> None:
+    parts = compared(project, *captures)["parts"]
+    part = next(part for part in parts if part["name"] == name and part["predicted_by"])
+    assert part["predicted_by"] == code
+    # What rules estimate may become better; that they foresaw this change may not get lost.
+    assert part["predicted_ns"] / 1000 == pytest.approx(times_us[0], rel=0.5)
+    assert -part["delta_ns"] / 1000 == pytest.approx(times_us[1], abs=0.1)
+
+
+def test_regions_pair_by_the_words_of_their_names(project: Project) -> None:
+    found = compared(project, "llama70b_final", "llama70b_mc_final")
+    assert [each["region"] for each in found["regions"]] == [
+        "multichip_prefill", "multichip_trace_decode",
+    ]  # fmt: skip
+    assert "decode before is compared with multichip_trace_decode" in found["notes"]
