@@ -18,7 +18,12 @@ from pytest_ttnn_perf.analysis.ops.regions import (
     middle_steps,
     regions_of,
 )
-from pytest_ttnn_perf.analysis.ops.roofline import board_of, is_dram_sharded, rooflines
+from pytest_ttnn_perf.analysis.ops.roofline import (
+    board_of,
+    is_dram_sharded,
+    readers_per_bank,
+    rooflines,
+)
 from pytest_ttnn_perf.core.ops import Category, Utilisation, category_of, short_code
 
 if TYPE_CHECKING:
@@ -684,7 +689,7 @@ def working_cores(
     at each bank; what is sharded in L1 is worked on where a shard lies.
     """
     if is_dram_sharded(attributes):
-        return banks * (whole(attributes, "num_workers_per_dram_bank") or 1) or None
+        return banks * readers_per_bank(attributes) or None
     made = signature.outputs[:1]
     grid = dict(settings_in(attributes)).get(SHARD_GRID, "")
     if cores is None or not made or not is_grid(grid) or not _L1_SHARDS.match(made[0].memory):
