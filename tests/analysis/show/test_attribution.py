@@ -186,8 +186,8 @@ def test_a_changed_setting_is_named_within_noise(project: Project) -> None:
 @pytest.mark.parametrize(
     ("captures", "name", "code", "times_us"),
     [
-        (("qwen27_incumbent_full_attention_ops", "qwen27_winner_full_attention_ops"),
-         "BinaryNg MUL 1x1x32x17408", "TTP305", (34.6, 20.8)),
+        (("segformer_encoder_2024_10", "segformer_encoder_2025_02"),
+         "TilizeWithValPadding 1x256x5x32 ROW_MAJOR → TILE", "TTP203", (7878.0, 7878.0)),
         (("gemma_sliding_decode_replicated_v1", "gemma_sliding_decode_final"),
          "Matmul 1x1x1x5376 @ 5376x4096", "TTP311", (40.6, 39.3)),
     ],
@@ -200,7 +200,7 @@ def test_what_a_finding_predicted_stands_beside_what_came(
     assert part["predicted_by"] == code
     # What rules estimate may become better; that they foresaw this change may not get lost.
     assert part["predicted_ns"] / 1000 == pytest.approx(times_us[0], rel=0.5)
-    assert -part["delta_ns"] / 1000 == pytest.approx(times_us[1], abs=0.1)
+    assert -part["delta_ns"] / 1000 == pytest.approx(times_us[1], rel=0.01)
 
 
 def test_regions_pair_by_the_words_of_their_names(project: Project) -> None:
