@@ -25,6 +25,7 @@ from pytest_ttnn_perf.analysis.readers.detect import (
     op_table_of,
     report_of,
 )
+from pytest_ttnn_perf.analysis.rules.kernels import production_tiles, target_cores
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.finding import Input, Subject
 from pytest_ttnn_perf.core.hardware import (
@@ -127,6 +128,13 @@ def fact(text: str) -> tuple[str, str]:
     if not equals or not name.strip() or not value.strip():
         message = f"expected a fact such as target=n150, found {text!r}"
         raise argparse.ArgumentTypeError(message)
+    stated = {name.strip(): value.strip()}
+    wanted = {"target": (target_cores, "a board such as n150"),
+              "production_shape": (production_tiles, "a shape such as 8192x8192")}  # fmt: skip
+    for known, (read, example) in wanted.items():
+        if known in stated and read(stated) is None:
+            message = f"{known}: expected {example}, found {stated[known]!r}"
+            raise argparse.ArgumentTypeError(message)
     return name.strip(), value.strip()
 
 

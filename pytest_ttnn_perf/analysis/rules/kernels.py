@@ -937,6 +937,10 @@ def small_blocks(
     Kernels that leave cores idle (TTP801): more cores first, larger blocks then. For matmuls,
     larger blocks along K save waits alone, others also save reads (TTP809).
     """
+    if kernels.l1_overflow and not kernels.perf_summaries:
+        asked, budget = (f"{count:,} B" for count in kernels.l1_overflow)
+        over = Answer.found(f"buffers ask for {asked} of a core, which has {budget}: nothing ran")
+        return over.with_fix("Make `shape` or `block_count` of dataflow buffers smaller.")
     blocks = blocks_of(kernels, facts)
     if isinstance(blocks, str):
         return Answer.not_measured(blocks)

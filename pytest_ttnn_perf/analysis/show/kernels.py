@@ -434,6 +434,8 @@ def goals_of(
             title = f"{name_of(log.sim.operations[0])}, simulated: no time"
         simulated = log.sim is not None
         first = _first(goals, asked, None)
+        if simulated and first == _UNMEASURED:
+            first = "state the chip, --fact target=n150; times are measured on hardware"
         return (Goals(title, tuple(goals), first, where, simulated=simulated),)
     told = []
     for kernel in named[:1] if not named[0].program.name else named[:_MOST_PROGRAMS]:
@@ -444,7 +446,7 @@ def goals_of(
         ]
         title = f"{kernel.program.name or str(kernel)}: {duration(kernel.time_ns)}"
         title += ", instrumented" if log.is_instrumented else ""
-        told.append(Goals(title, tuple(goals), _first(goals, asked, kernel.time_ns), where))
+        told.append(Goals(title, tuple(goals), _first(goals, asked, kernel), where))
     return tuple(told)
 
 
@@ -502,26 +504,28 @@ def _blocks_goal(blocks: Blocks | None, asked: Mapping[str, Finding]) -> Goal:
     return Goal(3, "blocks", goal.state, text, goal.codes, saving)
 
 
-def _first(goals: Sequence[Goal], asked: Mapping[str, Finding], time_ns: float | None) -> str:
+def _first(goals: Sequence[Goal], asked: Mapping[str, Finding], kernel: Kernel | None) -> str:
     invalid = [one.code for one in asked.values() if one.fails and Family.VALIDITY.has(one.code)]
     if invalid:
         return f"validity, {', '.join(invalid)}: it puts everything else in doubt"
     opened = [goal for goal in goals if goal.state is State.OPEN]
-    worth = [
-        goal for goal in opened
-        if goal.saving_ns is None or not time_ns or goal.saving_ns > _WORTH * time_ns
-    ]  # fmt: skip
+    least = _WORTH * kernel.time_ns if kernel else 0.0
+    worth = [goal for goal in opened if goal.saving_ns is None or goal.saving_ns > least]
     for goal in worth or opened:
         code = goal.codes[0]
         fix = asked[code].fix if _stands(asked, code) else None
         if code == "TTP801":
-            fix = 'grid="full", and as many blocks as cores'
+            grid = f"grid={kernel.program.grid} -> " if kernel else ""
+            fix = f'{grid}grid="full", and as many blocks as cores'
         return f"{goal.number} {goal.name}, {code}{f': {fix}' if fix else ''}"
     if _stands(asked, "TTP808"):
         return f"TTP808: {asked['TTP808'].fix}"
     if any(goal.state is State.NOT_MEASURED for goal in goals):
-        return f"measure what is not measured: {_NO_TIMES}"
+        return _UNMEASURED
     return "nothing is open"
+
+
+_UNMEASURED: Final = f"measure what is not measured: {_NO_TIMES}"
 
 
 def goal_lines(goals: Sequence[Goals]) -> Iterator[str]:
@@ -637,11 +641,9 @@ def comparison_lines(before: TtlangLog, after: TtlangLog) -> Iterator[str]:
         yield from (f"  {name:<19} {old:>14} {new:>14}   {change}".rstrip()
                     for name, old, new, change in _changes(pair.before, pair.after))  # fmt: skip
         remarks = [pair.obstacle] if pair.obstacle else []
-        for side, kernel in (("before", pair.before), ("after", pair.after)):
+        for side, kernel, log in (("before", pair.before, before), ("after", pair.after, after)):
             remarks += [f"{side} has no chip line"] if kernel.arch is None else []
-        instrumented = [s for s, log in (("before", before), ("after", after))
-                        if log.is_instrumented]  # fmt: skip
-        remarks += [f"{side} is instrumented" for side in instrumented]
+            remarks += [f"{side} is instrumented"] if log.is_instrumented else []
         if remarks:
             yield f"  not comparable: {'; '.join(remarks)}"
         else:
@@ -665,7 +667,7 @@ def _changes(before: Kernel, after: Kernel) -> Iterator[tuple[str, str, str, str
         ("DRAM written", old.dram_write.bytes, new.dram_write.bytes),
     ):
         yield name, size(one), size(other), ratio(one, other)
-    rates = [before.gb_s, after.gb_s]
+    rates = before.gb_s, after.gb_s
     shown = [f"{rate:.1f} GB/s" for rate in rates]
     yield (
         "bandwidth",
@@ -691,18 +693,11 @@ def _per_wait(kernel: Kernel) -> str:
 
 
 def program_changes(before: TtlangLog, after: TtlangLog) -> tuple[str, ...]:
-    """Return changes of grids and bounds, in words.
-
-    Programs are matched by their place in the last summary: their ids count all that ran before.
-    """
+    """Return changes of grids and bounds, in words."""
     texts: list[str] = []
-    if before.perf_summaries and after.perf_summaries:
-        first, second = (log.perf_summaries[-1].programs for log in (before, after))
-        if len(first) != len(second):
-            texts.append(f"{len(first)} → {len(second)} programs")
-        else:
-            for then, now in zip(first, second, strict=True):
-                texts += _program_changes(then, now)
+    for pair in kernel_pairs(before, after):
+        if pair.before is not None and pair.after is not None:
+            texts += _program_changes(pair.before.program, pair.after.program)
     bounds = [_bound(log) for log in (before, after)]
     if None not in bounds and bounds[0] != bounds[1]:
         texts.append(f"bound: {bounds[0]} → {bounds[1]}")
@@ -755,14 +750,10 @@ def line_changes(before: TtlangLog, after: TtlangLog) -> tuple[LineChange, ...]:
 
 
 def _cycles(log: TtlangLog) -> Mapping[tuple[str, str], int]:
-    found: dict[tuple[str, str], int] = defaultdict(int)
-    for profile in log.auto_profiles[-1:]:  # each is of all calls until then
-        for thread in profile.threads:
-            name = f"{thread.thread} {thread.kernel or ''}".rstrip()
-            for line in thread.lines:
-                if line.total_cycles:
-                    found[name, line.source.strip()] = line.total_cycles
-    return found
+    return {
+        (f"{hot.thread} {hot.kernel or ''}".rstrip(), hot.source): hot.cycles
+        for hot in hot_lines(log)
+    }
 
 
 #: A clock by the time of one op is right within this part of it.

@@ -152,6 +152,10 @@ CASES = [
         told="no larger block fits",
     ),
     Case("TTP810", printed(program()), UNKNOWN, told="ttnn 0.77"),
+    Case(
+        "TTP810", Subject(kernels=TtlangLog(l1_overflow=L1Overflow(4_194_304, 1_466_368))), FOUND,
+        told="buffers ask for 4,194,304 B of a core, which has 1,466,368 B",
+    ),
     Case("TTP810", simulated(operation()), CLEAN, told="larger ones save little"),
     Case("TTP810", simulated(operation(tiles=1, blocks=64)), FOUND, told="up to 8x8 tiles fit"),
     Case(
