@@ -243,14 +243,14 @@ _HIDES_NS: Final = 1_300.0
 _WIDEST: Final = 16
 
 
-def inner_block_for(matmul: Product, board: Board, readers: int) -> int | None:
+def inner_block_for(matmul: Product, board: Board, readers: int, *, least: int = 1) -> int | None:
     """Return the least `in0_block_w` of a DRAM-sharded form that hides its hops."""
     if matmul.weights is None:
         return None
     inner, columns = (extent // TILE_ROWS for extent in matmul.weights.padded[-2:])
     tile_ns = size_of(matmul.weights) / (inner * columns) / board.dram_gb_s * board.dram_banks
     block_ns = tile_ns * columns / (board.dram_banks * readers)
-    widths = [width for width in range(1, _WIDEST + 1) if inner % width == 0]
+    widths = [width for width in range(least, _WIDEST + 1) if inner % width == 0] or [1]
     return next((each for each in widths if each * block_ns >= _HIDES_NS), widths[-1])
 
 

@@ -133,10 +133,21 @@ def trace_not_used(
     trace costs the host one command instead of one for every op.
 
     ## What to do
-    Open the device with a `trace_region_size`, call the model once to compile it, then capture it:
-    `ttnn.begin_trace_capture`, the model, `ttnn.end_trace_capture`. Afterwards copy inputs into the
-    tensors that were captured and call `ttnn.execute_trace`. With tt-xla, set the compile option
-    `enable_trace`.
+    Open the device with a `trace_region_size`, allocate the inputs, call the model once to compile
+    it, then capture it; afterwards copy inputs into the tensors that were captured, and replay:
+
+    ```py
+    tensor = ttnn.allocate_tensor_on_device(host.spec, device)
+    model(tensor)  # compiles
+    trace = ttnn.begin_trace_capture(device, cq_id=0)
+    output = model(tensor)
+    ttnn.end_trace_capture(device, trace, cq_id=0)
+
+    ttnn.copy_host_to_device_tensor(host, tensor)
+    ttnn.execute_trace(device, trace, cq_id=0, blocking=False)
+    ```
+
+    With tt-xla, set the compile option `enable_trace`.
 
     ## What it saves
     At most the wall time without the device's, or else the gaps of a step beyond 1 µs for each op.

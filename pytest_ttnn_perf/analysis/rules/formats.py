@@ -90,7 +90,12 @@ def weights_not_bfloat8(
     ## What to do
     Load weights with `dtype=ttnn.bfloat8_b` (convolutions: `weights_dtype` of Conv2dConfig; matmuls
     of up to 32 rows on Blackhole: with DRAM-sharded weights, TTP311, or little is gained), then
-    check PCC again. Feed-forward weights often stand bfloat4_b as well.
+    check PCC again. Feed-forward weights often stand bfloat4_b as well, those of attention at
+    times: try it on real weights, not on random ones.
+
+    ```py
+    weights = ttnn.from_torch(w, dtype=ttnn.bfloat8_b, layout=ttnn.TILE_LAYOUT, device=device)
+    ```
 
     ## What it saves
     The bytes saved, as often as they are read, by the peak bandwidth of DRAM, and nothing of ops
@@ -356,7 +361,9 @@ def activations_not_bfloat8(step: OpTable, ops: OpTable, *, share: Limit = SHARE
 
     ## When it is no problem
     Residual streams, norms and softmax, whose PCC needs bfloat16. Recurrent states, which a step
-    copies back in the same shape, do not count.
+    copies back in the same shape, do not count. Two guides of Tenstorrent differ: that for language
+    models keeps activations in bfloat16 and narrows weights alone, that for convolutions narrows
+    both. PCC of your model decides.
     """
     board = board_of(step)
     if not has_operands(step):

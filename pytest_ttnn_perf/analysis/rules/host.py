@@ -329,9 +329,14 @@ def output_on_compute_queue(
     next call waits until the transfer ends.
 
     ## What to do
-    Copy the output into a tensor of its own in DRAM and read it on queue 1, without blocking:
-    `output.cpu(blocking=False, cq_id=1)`. With TT-CNN's pipeline, set
-    `all_transfers_on_separate_command_queue`.
+    Copy the output into a tensor of its own in DRAM and read it on queue 1, without blocking, after
+    an event of queue 0. With TT-CNN's pipeline, set `all_transfers_on_separate_command_queue`.
+
+    ```py
+    done = ttnn.record_event(device, cq_id=0)
+    ttnn.wait_for_event(1, done)
+    result = output.cpu(blocking=False, cq_id=1)
+    ```
 
     ## When it is no problem
     Small outputs, such as a token or class scores: the copy and the events cost more than they

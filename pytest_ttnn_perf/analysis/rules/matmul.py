@@ -263,7 +263,8 @@ def matmul_not_dram_sharded(
 
 def _sharded_settings(matmul: Product, form: ShardedForm, board: Board) -> str:
     """Return the settings of a DRAM-sharded form, with their values."""
-    width, weights = inner_block_for(matmul, board, form.readers), matmul.weights
+    weights = matmul.weights
+    width = inner_block_for(matmul, board, form.readers, least=_NARROWEST)
     if width is None or weights is None:
         return ""
     inner, columns = (extent // TILE_ROWS for extent in weights.padded[-2:])
@@ -278,6 +279,8 @@ def _sharded_settings(matmul: Product, form: ShardedForm, board: Board) -> str:
     return ", ".join(texts)
 
 
+#: Narrower blocks of the inner dimension are slow on most shapes.
+_NARROWEST: Final = 3
 #: Inputs of DRAM-sharded matmuls are sharded over so many cores at most: fewer, wider shards.
 _SHARD_CORES: Final = 64
 

@@ -83,6 +83,12 @@ def resharding(
     next one reads. A norm on shards and a matmul with DRAM-sharded weights can only write their own
     shards: have the next op read these. Set `shard_layout` of neighbouring convolutions alike.
 
+    ```py
+    shards = ttnn.create_sharded_memory_config(
+        (32, 5120), core_grid=ttnn.CoreGrid(x=8, y=4), strategy=ttnn.ShardStrategy.WIDTH
+    )
+    ```
+
     ## What it saves
     At most the time of the moves and, inside replays, the gaps before them. Where one op needs
     another sharding to be fast, its move stays.
@@ -230,8 +236,8 @@ def hot_data_in_dram(
     ## What to do
     Give the op that makes the tensor an L1 memory config, sharded where the next op takes that. A
     matmul of many rows needs `core_grid` or a program config then: without, operands that are
-    interleaved in L1 made real ones four times slower.
-    Free tensors that are used no more with `ttnn.deallocate`, so that others have room.
+    interleaved in L1 made real ones four times slower. Free tensors that are used no more with
+    `ttnn.deallocate`, so that others have room.
 
     ## What it saves
     The bytes written and read, by the peak bandwidth of DRAM, less a tenth, which L1 takes. No
@@ -333,7 +339,11 @@ def low_l1_headroom(
     ## What to do
     Free tensors early with `ttnn.deallocate`, let convolutions free their input with
     `deallocate_activation`, keep what is read much later in DRAM, use bfloat8_b, and choose smaller
-    blocks for the operations that are named.
+    blocks for the operations that are named. What lies in L1 at a place of your program:
+
+    ```py
+    ttnn.device.dump_device_memory_state(device, prefix="before_matmul_")
+    ```
 
     ## When it is no problem
     A model whose shapes are final, and that runs, may use all of L1: that is what it is for.

@@ -61,6 +61,19 @@ class MeshOperand(NamedTuple):
         cuts = ((extent, cut) for extent, cut in self.spread if cut is not None)
         return prod(extent for extent, cut in cuts if dimension in {None, cut})
 
+    def ways_of_batch(self, batch: MeshOperand | None, ways: int) -> int:
+        """Count the parts along axes that share the batch.
+
+        Where the batch does not show it, these are all axes, or the one with as many devices.
+        """
+        if batch is not None and batch.ways(0) > 1:
+            shares = [cut == 0 for _, cut in batch.spread]
+        else:
+            whole_mesh = ways >= prod(extent for extent, _ in self.spread)
+            shares = [whole_mesh or extent == ways for extent, _ in self.spread]
+        own = zip(self.spread, shares, strict=False)
+        return prod(extent for (extent, cut), shared in own if shared and cut is not None)
+
 
 def placed_in(text: str) -> MeshOperand | None:
     """Return the placement that an argument states; None without one."""
@@ -136,24 +149,25 @@ def weights_not_replicated(
 
     Finds weights of matmuls and convolutions that are sharded over the mesh although the batch is
     shared among its devices, as in TTP701: a copy of the model needs collectives to get at the
-    rest.
+    rest. Only an axis of the mesh along which the batch is cut counts: along the other, tensor
+    parallelism cuts weights by design.
 
     ## What to do
     Load weights with `ttnn.ReplicateTensorToMesh`, and shard only the inputs.
 
     ## When it is no problem
-    Models that are too large for one device, and meshes with data parallelism along one dimension
-    and tensor parallelism along the other, have to shard their weights.
+    Models that are too large for one device have to shard their weights.
     """
     report = subject.report
-    if _data_parallel_ways(subject) == 1:
+    ways = _data_parallel_ways(subject)
+    if ways == 1:
         return Answer.not_applicable(_NO_DATA_PARALLELISM)
     if report is None:
         return Answer.not_measured(subject.why_absent(Input.REPORT))
     # What another operation computed is an activation, as in attention.
     computed = {edge.tensor for edge, _ in activation_edges(report)}
     placed = [
-        (operation_name(report, each), operand.ways())
+        (operation_name(report, each), operand.ways_of_batch(_operand_on_mesh(each, _FIRST), ways))
         for each in report.operations
         if runs_product(each) and (operand := _operand_on_mesh(each, _SECOND)) is not None
         if operand.tensor not in computed
@@ -216,6 +230,8 @@ def _ops_on_mesh(step: OpTable) -> Sequence[_OnMesh] | None:
 
 #: What a collective takes however little it exchanges: real ones of a few KiB take 9 to 11 µs.
 _LATENCY_NS: Final = 10_000.0
+#: What is smaller takes as long in any format: 32x3072 and 32x5376 cost alike.
+_LATENT_BYTES: Final = 350_000.0
 #: What one all-reduce exchanges in L1 in one go; a longer prompt takes two steps anyway.
 _SMALL_BYTES: Final = 2**20
 #: How far behind a reduce-scatter its all-gather may stand.
@@ -239,13 +255,16 @@ def collective_share(step: OpTable, *, share: Limit = SHARE) -> Answer:
     behind it. A collective that is fused into a matmul counts as a matmul.
 
     ## What to do
-    Exchange bfloat8_b, use all links with `num_links`, replace each reduce-scatter + all-gather
-    pair with one `all_reduce_async` in L1, fuse the collective with the matmul beside it, and cut
-    tensors along the dimension that needs fewer exchanges.
+    In this order: fewer collectives, with one `all_reduce_async` in L1 for each reduce-scatter +
+    all-gather pair, and the residual kept sharded; all links (`num_links`: 2 on Blackhole, 4 on a
+    Galaxy of Wormhole); `ttnn.Topology.Ring`, as Linear takes 1.3 to 1.7 times as long; persistent
+    buffers; then bfloat8_b, path by path and only if PCC bears it. Fused forms (`all_gather_matmul`
+    and the like) have to be measured: some are slower.
 
     ## What it saves
     Of each collective what the fastest device takes beyond 10 µs × (1 − 1.0625 ÷ bytes of an
-    element). An all-gather of up to 1 MiB right behind a reduce-scatter is saved as a whole. What
+    element), from 350 kB on: what is smaller takes as long for its latency, unless it has one link
+    alone. An all-gather of up to 1 MiB right behind a reduce-scatter is saved as a whole. What
     devices wait for each other is for TTP704.
 
     ## When it is no problem
@@ -264,8 +283,9 @@ def collective_share(step: OpTable, *, share: Limit = SHARE) -> Answer:
     def advice(each: _OnMesh) -> str:
         if each.row in joined:
             return _ONE_OP
-        one_link = whole(each.op.attributes, "num_links") == 1
-        return "exchange bfloat8_b" + (", over all links (`num_links`)" if one_link else "")
+        steps = ["use all links (`num_links`)"] if _has_one_link(each) else []
+        steps += ["`ttnn.Topology.Ring`"] if "Linear" in each.op.attributes else []
+        return ", then ".join([*steps, "bfloat8_b where PCC bears it"])
 
     return check_savings(
         step,
@@ -294,7 +314,10 @@ def _saved_exchanges(ops: Sequence[_OnMesh]) -> tuple[dict[int, float], set[int]
         stays = _is_whole_number(signature) or _holds_places(ops, at)
         beyond = 0.0 if stays else max(0.0, each.fastest_ns - _LATENCY_NS) * narrower
         near = scattered is not None and at - scattered <= _NEAR
-        small = sum(map(size_of, signature.outputs)) <= _SMALL_BYTES
+        moved = sum(map(size_of, signature.outputs))
+        small = moved <= _SMALL_BYTES
+        if moved < _LATENT_BYTES and not _has_one_link(each):
+            beyond = 0.0
         if near and small and _GATHER.search(signature.code):
             beyond = each.fastest_ns
             joined.add(each.row)
@@ -302,6 +325,10 @@ def _saved_exchanges(ops: Sequence[_OnMesh]) -> tuple[dict[int, float], set[int]
         if beyond:
             saved[each.row] = beyond
     return saved, joined
+
+
+def _has_one_link(each: _OnMesh) -> bool:
+    return whole(each.op.attributes, "num_links") == 1
 
 
 def _holds_places(ops: Sequence[_OnMesh], at: int) -> bool:
