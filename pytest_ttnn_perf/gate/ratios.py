@@ -37,6 +37,8 @@ class Policy(Struct, frozen=True):
     chance: float = 4e-4
     #: A test with this many times the usual variance is no pattern for others.
     wild: float = 9.0
+    #: A run counts no more than one that is so many robust deviations off.
+    clip: float = 2.5
     #: The most of the noise that is taken to be new in each process: calm nights do not last.
     most_fresh: float = 0.9
     #: The most by which a run whose tests lie further apart than usual widens limits: what is
@@ -234,13 +236,15 @@ def _less_machine(history: History, machine: Mapping[str, float]) -> list[float]
 
 
 def _tamed(residuals: Sequence[float]) -> list[float]:
-    """Let the furthest run count no more than the second furthest.
+    """Clip residuals at some robust deviations.
 
-    One wild night must not widen the limit for good; two are a kind of night.
+    A wild night must not widen the limit for good. Where most runs are the same, the second
+    furthest says how far is usual.
     """
-    if len(residuals) < 3:
+    if len(residuals) < POLICY.few:
         return list(residuals)
-    most = sorted(map(abs, residuals))[-2]
+    sizes = sorted(map(abs, residuals))
+    most = POLICY.clip * MAD_TO_SIGMA * median(sizes) or sizes[-2]
     return [max(-most, min(residual, most)) for residual in residuals]
 
 

@@ -142,6 +142,20 @@ def test_a_short_op_is_held_to_no_other_floor() -> None:
     assert judge_ratio(seen, stored).outcome is Outcome.REGRESSED
 
 
+@pytest.mark.parametrize(
+    ("nights", "counts_as"),
+    [
+        ((0.0, 0.0, 0.01, -0.01, 0.01, -0.01, 0.5), 2.5 * 1.4826 * 0.01),
+        ((0.0, 0.0, 0.01, -0.01, 0.01, -0.01, 0.03), 0.03),
+        # Most runs are the same: then the second furthest says how far is usual.
+        ((0.0, 0.0, 0.0, 0.0, 0.04, 0.5), 0.04),
+    ],
+)
+def test_a_wild_night_widens_no_limit(nights: tuple[float, ...], counts_as: float) -> None:
+    tamed = band(around(*nights[:-1], counts_as))
+    assert band(around(*nights)).limit == approx(tamed.limit)
+
+
 def test_the_machine_leaves_the_noise_where_three_tests_tell_of_it() -> None:
     """All tests move together from night to night, which is no noise of theirs."""
     nights = (0.0, 0.08, -0.06, 0.05, 0.0, -0.09)
