@@ -391,8 +391,8 @@ go together.
 
 ## Kinds that were written by somebody else
 
-The rule was made without them. Afterwards one constant of it, the clip of wild nights, was chosen on
-half of them and on kinds above, with other seeds.
+The rule was made without them. Afterwards one constant, the clip of wild nights, was chosen on all
+kinds, with other seeds than these.
 
 {held_out}
 
