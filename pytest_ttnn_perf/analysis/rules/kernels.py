@@ -283,7 +283,8 @@ def _simulated_grid(
     operations: Sequence[SimOperation], target: int | None, share: Limit, one_core: Limit
 ) -> Answer:
     tiles = sum(sum(each.node_tiles) for each in operations) or 1
-    single = [each for each in operations if len(each.node_tiles) == 1]
+    # One block is not cut into more.
+    single = [each for each in operations if len(each.node_tiles) == 1 and each.blocks > 1]
     alone = sum(sum(each.node_tiles) for each in single) / tiles
     evidence = [
         Evidence(f"{name_of(each)} on {counted(len(each.node_tiles), 'node')}")
