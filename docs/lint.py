@@ -161,7 +161,7 @@ def wrong_index(texts: dict[str, str]) -> Iterator[str]:
     named = [
         name_of((index.parent / target.partition("#")[0]).resolve())
         for _, target in LINK.findall(texts["docs/index.md"])
-        if ":" not in target
+        if ":" not in target and "#" not in target
     ]
     listed = (name for name in texts if re.match(r"docs/(?!index\.md|rules/TTP)", name))
     for name in listed:

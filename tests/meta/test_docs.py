@@ -39,6 +39,7 @@ def docs(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "docs", copy, ignore=shutil.ignore_patterns("__pycache__"))
     for page in ROOT.glob("*.md"):
         shutil.copy(page, copy.parent)
+    shutil.copytree(ROOT / "templates", copy.parent / "templates")
     for linked in ("LICENSE", "examples/board.py"):
         (copy.parent / linked).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / linked, copy.parent / linked)

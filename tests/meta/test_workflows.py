@@ -1,4 +1,4 @@
-"""The workflows in the documentation are valid, and use only what there is."""
+"""The workflows of templates and pages are valid, and use only what there is."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from pytest_ttnn_perf.core.options import OPTIONS, option_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
 
 
 def blocks() -> Iterator[tuple[str, str]]:
     """Yield every piece of YAML with its place."""
-    for page in sorted(DOCS.rglob("*.md")):
+    for page in sorted((ROOT / "docs").rglob("*.md")):
         found = re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
         for number, text in enumerate(found):
             yield f"{page.name}:{number}", text
-    for file in sorted(DOCS.rglob("*.yml")):
+    for file in sorted((ROOT / "templates" / "github").glob("*.yml")):
         yield file.name, file.read_text()
 
 
