@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping  # noqa: TC003  # read when a step is decoded
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -154,6 +154,7 @@ class Situation(Struct, frozen=True):
     kernel_ns: Omit[float | None] = None
     roofline_ns: Omit[float | None] = None
     by_op: Omit[str | None] = None
+    clock_mhz: Omit[float | None] = None
 
 
 class Step(Struct, frozen=True):
@@ -340,6 +341,50 @@ class Part(Struct, frozen=True):
         return (self.leads and self.effect and self.effect.delta) or 0.0
 
 
+class Figures(NamedTuple):
+    """Numbers of a kernel before a step, or after it."""
+
+    cycles: float | None
+    gb_s: float | None
+    cores: float | None
+
+
+def _figures(part: Part) -> tuple[Figures, Figures] | None:
+    """Return the numbers of the only kernel of a test, as far as known."""
+    if part.device is None:
+        return None
+    own = {each.metric: each for each in part.step.effects if each.test == part.device.test}
+    situation, found = part.step.situations.get(part.device.test), []
+    for side in ("before", "after"):
+        time_ns, read, written, cores = (
+            getattr(own.get(name), side, None) for name in (KERNEL_TIME, *_TRAFFIC, "kernel_cores")
+        )
+        clock_mhz = situation and situation.clock_mhz
+        cycles = time_ns * clock_mhz / 1000 if time_ns and clock_mhz else None
+        moved = None if read is None or written is None else read + written
+        rate = moved / time_ns if moved is not None and time_ns else None
+        found.append(Figures(cycles, rate, cores))
+    return found[0], found[1]
+
+
+_TRAFFIC: Final = ("kernel_dram_read_bytes", "kernel_dram_write_bytes")
+
+
+def _figure(name: str, shape: str) -> Column[Part]:
+    """Return the column of a number before and after each step."""
+
+    def pair(part: Part) -> list[float | None] | None:
+        sides = [getattr(side, name) for side in _figures(part) or ()]
+        return sides if any(each is not None for each in sides) else None
+
+    def text(part: Part) -> str:
+        sides = ("?" if each is None else format(each, shape) for each in pair(part) or ())
+        return " → ".join(sides) or "-"
+
+    heading = "GB/s" if name == "gb_s" else name
+    return Column(name, pair, heading, text, right=True, fit=DROPPED[1])
+
+
 def _part(number: int, step: Step, test: str, metric: str, *, leads: bool) -> Part:
     own = {each.metric: each for each in step.effects if each.test == test}
     # Where several regions have kernel times, no one of them is that of the test.
@@ -506,6 +551,7 @@ _PARTS: Final[Columns[Part]] = Columns(
     Column("accuracy", lambda p: p.accuracy and p.accuracy.after, "accuracy",
            lambda p: format_value(p.accuracy.defined, p.accuracy.after) if p.accuracy else "-",
            right=True, fit=DROPPED[3]),
+    *(_figure(*each) for each in (("cycles", ",.0f"), ("gb_s", ".1f"), ("cores", ",.0f"))),
     Column("counts", lambda p: p.counts, "counts", _counts, right=True),
     Column("kernel", lambda p: p.kernel, "kernel", fit=BELOW),
     Column("why", _why, "why", fit=BELOW),

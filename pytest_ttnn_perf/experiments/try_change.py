@@ -607,7 +607,10 @@ def situations_of(result: AbResult) -> dict[str, Situation]:
         if now.ops and now.hardware and not now.hardware.simulated:
             found = roofline_of_groups(now.ops, now.hardware.arch)
         kernel_ns, least_ns = found or (None, None)
-        situations[test] = Situation(test, now.bottleneck, kernel_ns, least_ns, by_op.get(test))
+        known = (now.bottleneck, kernel_ns, least_ns, by_op.get(test))
+        clock_mhz = now.facts.get("clock_mhz")
+        clock_mhz = clock_mhz if isinstance(clock_mhz, (int, float)) else None
+        situations[test] = Situation(test, *known, clock_mhz)
     return situations
 
 

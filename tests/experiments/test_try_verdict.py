@@ -12,7 +12,16 @@ from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Severity, Unansw
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, Metric
 from pytest_ttnn_perf.core.observation import Observation, Outcome, Reason, Verdict
 from pytest_ttnn_perf.experiments.ab import AbResult, ab_sentence
-from pytest_ttnn_perf.experiments.journal import Decision, Effect, Prediction, StepFinding
+from pytest_ttnn_perf.experiments.journal import (
+    Decision,
+    Effect,
+    Prediction,
+    Situation,
+    Step,
+    StepFinding,
+    journal_listing,
+    ways_of,
+)
 from pytest_ttnn_perf.experiments.paired import Comparison
 from pytest_ttnn_perf.experiments.repository import Commit, WorkingTree
 from pytest_ttnn_perf.experiments.rounds import Sessions
@@ -215,3 +224,31 @@ def test_several_changes_of_kernels_in_one_step_are_said(
     remarks = "\n".join(several_changes(states, _KERNEL, after))  # type: ignore[arg-type]
     assert bool(remarks) is bool(said)
     assert all(each in remarks for each in said)
+
+
+def test_the_journal_has_cycles_bandwidth_and_cores_of_a_kernel() -> None:
+    def count(metric: str, before: float, after: float) -> Effect:
+        return Effect(TEST, metric, "", Better.LOWER, Kind.COUNT, "WITHIN", before, after)
+
+    effects = (
+        time(KERNEL_TIME, 54_000.0, 27_000.0),
+        count("kernel_dram_read_bytes", 540_000, 540_000),
+        count("kernel_dram_write_bytes", 540_000, 540_000),
+        count("kernel_cores", 4, 64),
+    )
+    commits = ("0" * 40,) * 5
+    step = Step("1", "now", "Grid", Decision.KEEP, (), *commits, 4, effects)
+    known = replace(step, situations={TEST: Situation(TEST, clock_mhz=1000.0)}, approved_by="Ann")
+    (line,) = (each for each in _journal(known) if "Grid" in each)
+    assert "54,000 → 27,000" in line
+    assert "20.0 → 40.0" in line
+    assert "4 → 64" in line
+    assert "approved by Ann" in "".join(_journal(known))
+    # Without a clock there are no cycles, and without a kernel none of the columns.
+    assert "cycles" not in "".join(_journal(step))
+    assert "GB/s" not in "".join(_journal(replace(step, effects=effects[:1])))
+
+
+def _journal(step: Step) -> list[str]:
+    text = journal_listing([step], ways_of([step], frozenset())).text("table")
+    return text.splitlines()
