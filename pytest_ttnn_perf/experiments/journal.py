@@ -350,7 +350,7 @@ class Figures(NamedTuple):
 
 
 def _figures(part: Part) -> tuple[Figures, Figures] | None:
-    """Return the numbers of the only kernel of a test, as far as known."""
+    """Return the known numbers of the only kernel of a test."""
     if part.device is None:
         return None
     own = {each.metric: each for each in part.step.effects if each.test == part.device.test}
