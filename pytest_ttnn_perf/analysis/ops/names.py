@@ -89,7 +89,9 @@ def calling_shape(signature: Signature, attributes: str = "") -> str:
     if image and (shape := _image_shape(dict(settings_in(attributes)), first)):
         return shape
     if "Matmul" in signature.op and len(operands) > 1:
-        return f"{shape_text(first)} @ {shape_text(_shape(operands[1])[-2:])}"
+        second = _shape(operands[1])[-2:]
+        turned = flag(attributes, "transpose_b")  # as it multiplies, not as it lies
+        return f"{shape_text(first)} @ {shape_text(second[::-1] if turned else second)}"
     return shape_text(first)
 
 

@@ -625,6 +625,20 @@ def _memory(tables: Tables) -> dict[int, Counter[tuple[int, BufferType]]]:
         if size is not None and kind is not None:
             place = row.known("device_id") or 0, buffer_type(kind)
             found[row.whole(_ID)][place] += size
+    # The largest parts of two buffers may lie in different banks: known bank by bank, they count.
+    banks: Counter[tuple[int, int, BufferType, int]] = Counter()
+    for row in tables.rows(
+        "buffer_chunks", _ID, "device_id", "bank_id", "chunk_size", "buffer_type"
+    ):
+        size, kind, bank = row.known("chunk_size"), row.text("buffer_type"), row.known("bank_id")
+        if size is not None and kind is not None and bank is not None:
+            banks[row.whole(_ID), row.known("device_id") or 0, buffer_type(kind), bank] += size
+    fullest: dict[tuple[int, tuple[int, BufferType]], int] = {}
+    for (operation, device, type_, _), size in banks.items():
+        key = operation, (device, type_)
+        fullest[key] = max(size, fullest.get(key, 0))
+    for (operation, place), size in fullest.items():
+        found[operation][place] = min(size, found[operation].get(place, size))
     return found
 
 

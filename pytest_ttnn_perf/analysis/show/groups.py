@@ -37,7 +37,7 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     op_name,
     ops_like,
 )
-from pytest_ttnn_perf.analysis.ops.names import flag, shape_text
+from pytest_ttnn_perf.analysis.ops.names import between_text, flag, shape_text
 from pytest_ttnn_perf.analysis.ops.names import whole as whole_number
 from pytest_ttnn_perf.analysis.ops.regions import why_invalid
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, in_dram, size_of
@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.operands import Operand
+    from pytest_ttnn_perf.analysis.readers.report_db import Operation, Report
     from pytest_ttnn_perf.core.finding import Subject
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature
     from pytest_ttnn_perf.report.tables import Block
@@ -266,7 +267,10 @@ def _dtype(subject: Subject) -> Iterator[Part]:
     )
 
 
-@_analysis("fidelity", "math fidelity of matmuls and convolutions", Input.OPS)
+_PRODUCT: Final = re.compile(r"matmul|linear|conv", re.IGNORECASE)
+
+
+@_analysis("fidelity", "math fidelity of matmuls and convolutions", Input.OPS, Input.REPORT)
 def _fidelity(subject: Subject) -> Iterator[Part]:
     def fidelity(op: Op) -> str:
         return op.fidelity or _UNKNOWN
@@ -275,6 +279,12 @@ def _fidelity(subject: Subject) -> Iterator[Part]:
         second = op.signature.inputs[1:2]
         return f"{fidelity(op)}, {second[0].dtype if second else 'weights unknown'}"
 
+    if subject.ops is None and subject.report is not None:
+        calls = [each for each in subject.report.operations if _PRODUCT.search(each.name)]
+        told = (f"{each.fidelity or _UNKNOWN} {each.name}" for each in calls)
+        yield _counts("fidelity, by calls", told, "calls")
+        yield Answer.not_applicable("no matmul and no convolution ran")
+        return
     of = "of matmul and conv time"
     section = _by_time(subject, "fidelity", fidelity, is_product, of)
     if not section.rows:
@@ -312,6 +322,10 @@ def _padding(subject: Subject) -> Iterator[Part]:
                 shape = f"{shape_text(logical)} in {shape_text(each.tensor.padded)}"
                 ops.append(Row(each.op, added, count=each.times))
                 shapes.append(Row(f"{each.op} {shape}", added, count=each.times))
+        useful = (prod(logical) / (prod(each.tensor.padded) or 1) for each, logical in known)
+        pairs = zip(known, useful, strict=True)
+        takes = sum(each.times * size_of(each.tensor) * (1 - part) for (each, _), part in pairs)
+        yield Figure("padding takes", takes, "B")
         yield Figure("padding adds", sum(row.value for row in ops) / wanted, "of the elements")
         yield _section("ops", ops, "elements", "of the padding")
         yield _section("shapes", shapes, "elements", "of the padding")
@@ -351,11 +365,24 @@ def _reshards(subject: Subject) -> Iterator[Part]:
     if report is None:
         return
     moved = tuple(
-        Row(f"{operation_name(report, each)}, {_RESHARDS[each.reshard]}", 1.0)
+        Row(f"{operation_name(report, each)}, {_RESHARDS[each.reshard]}{_way(report, each)}", 1.0)
         for each in report.operations
         if each.reshard in _RESHARDS
     )
     yield Section("reshards of the report", "operations", moved)
+
+
+def _way(report: Report, operation: Operation) -> str:
+    """Say from which sharding to which, and between which operations."""
+    ends = (*operation.inputs[:1], *operation.outputs[:1])
+    places = [each.memory for number in ends if (each := report.tensors.get(number))]
+    known = [place.removeprefix("L1_") for place in places if place]
+    way = f": {' → '.join(known)}" if len(known) == 2 else ""
+    names = {each.id: each.name for each in report.operations}
+    before = [edge.producer for edge in report.edges if edge.consumer == operation.id]
+    after = [edge.consumer for edge in report.edges if edge.producer == operation.id]
+    pair = (names.get(before[0]) if before else None, names.get(after[0]) if after else None)
+    return f"{way} {between_text({pair: 1})}".rstrip()
 
 
 @_analysis("memory", "where tensors lie, and how much is alive at once", Input.OPS, Input.REPORT)
@@ -363,8 +390,10 @@ def _places(subject: Subject) -> Iterator[Part]:
     peaks = subject.report.peak_bytes_per_bank if subject.report is not None else {}
     peak_of = {kind.value: float(peak) for kind, peak in peaks.items()}
     rows = tuple(Row(*each) for each in sorted(peak_of.items()))
-    alive = Section("most alive at one operation, per bank", "B", rows)
-    return _by_operands(subject, lambda each: _memory(each).partition("_")[0], alive)
+    alive = Section("most alive at one operation, in the fullest bank", "B", rows)
+    yield from _by_operands(subject, lambda each: _memory(each).partition("_")[0], alive)
+    if rows:
+        yield "sizes of operands are of whole devices; what is alive is of one bank"
 
 
 @_analysis("host-overhead", "how long devices wait for their next op", Input.OPS)

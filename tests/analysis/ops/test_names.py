@@ -27,6 +27,9 @@ UNARY = "{'op_chain': '{BasicUnaryWithParam<float>(op_type=UnaryOpType::FILL;par
     ("signature", "attributes", "name"),
     [
         (MATMUL, "", "Matmul 1x1x32x4096 @ 4096x1024"),
+        (MATMUL._replace(inputs=(MATMUL.inputs[0], OUTPUT._replace(padded=(1, 1, 1024, 4096),
+                                                                   logical=None))),
+         "'transpose_b': 'true'", "Matmul 1x1x32x4096 @ 4096x1024"),
         (NORM, "", "LayerNorm 1x1x32x1024"),
         (Signature("(torch) cat"), "", "(torch) cat"),
         (NORM._replace(op="BinaryNgDeviceOperation"), "'binary_op_type': 'BinaryOpType::MUL'",

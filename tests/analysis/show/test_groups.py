@@ -1,9 +1,17 @@
 from __future__ import annotations
 
+import json
+import sqlite3
+from typing import TYPE_CHECKING
+
 import pytest
 
 from pytest_ttnn_perf.analysis.show.groups import Analysis, Figure, Row, Section, analysis_listing
 from pytest_ttnn_perf.report.tables import Style
+from tests.harness.corpus import corpus
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
 
 
 def test_a_table_is_short_and_narrow_and_json_has_all() -> None:
@@ -45,3 +53,37 @@ def test_shares_of_nothing() -> None:
     analysis = Analysis("a", "b", sections=(section,))
     lines = analysis_listing([("", analysis)]).text("table").splitlines()
     assert lines[-1] == "BFLOAT4_X         3  0.000 B           -"
+
+
+def figures_of(project: Project, what: str, name: str) -> tuple[dict[str, float], list[str]]:
+    """Return the values of an analysis by label, and the labels of its last section."""
+    folder = str(corpus(f"report_db/{name}/db.sqlite"))
+    found = json.loads(project.cli("analyze", what, "--db", folder, "--format", "json").text)
+    rows = found["sections"][-1]["rows"] if found["sections"] else []
+    values = {each["label"]: each["value"] for each in (*found["figures"], *rows)}
+    return values, [row["label"] for row in rows]
+
+
+def test_a_report_says_where_reshards_stand_and_from_what_to_what(project: Project) -> None:
+    _, labels = figures_of(project, "reshards", "cnn_small")
+    assert [label.partition(", ")[2] for label in labels] == [
+        "asked for: HEIGHT_SHARDED → BLOCK_SHARDED between ttnn.max_pool2d and ttnn.conv2d",
+        "hidden inside another operation: BLOCK_SHARDED → HEIGHT_SHARDED between ttnn.relu and "
+        "ttnn.to_memory_config",
+    ]
+
+
+def test_a_report_has_fidelity_and_bytes_of_padding(project: Project) -> None:
+    assert figures_of(project, "fidelity", "cnn_small")[0] == {"HiFi2 ttnn.conv2d": 6}
+    assert figures_of(project, "padding", "cnn_8_cores")[0]["padding takes"] == 32 * 1024
+
+
+def test_what_is_alive_is_that_of_the_fullest_bank(project: Project) -> None:
+    """Buffers whose largest parts lie in different banks are not added up."""
+    values, _ = figures_of(project, "memory", "mlp_bfp8")
+    chunks = sqlite3.connect(corpus("report_db/mlp_bfp8/db.sqlite"))
+    query = (
+        "SELECT max(total) FROM (SELECT sum(chunk_size) AS total FROM buffer_chunks "
+        "WHERE buffer_type = 1 GROUP BY operation_id, device_id, bank_id)"
+    )
+    assert values["L1"] == chunks.execute(query).fetchone()[0]
