@@ -480,7 +480,7 @@ def _plain(key: str, value: str) -> str:
 #: How a value is written that was not set.
 _UNSET: Final = frozenset({"", "std::nullopt", "nullopt", "None"})
 _WHOLE: Final = re.compile(r"[0-9]{1,18}")
-_FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
+_FLAGS: Final = {"true": True, "1": True, "on": True, "false": False, "0": False, "off": False}
 
 
 @lru_cache(maxsize=4096)
