@@ -7,6 +7,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.roofline import board_of_arch
 from pytest_ttnn_perf.analysis.rules.kernels import (
@@ -476,6 +477,8 @@ def _cores_goal(kernel: Kernel, asked: Mapping[str, Finding], target: int | None
     codes = tuple(code for code in _GOALS["cores"] if code == "TTP801" or _stands(asked, code))
     if done:
         return Goal(1, "cores", State.DONE, text, codes)
+    if kernel.waits:
+        return Goal(1, "cores", State.NOT_APPLICABLE, f"{text}: they wait, more would too", codes)
     return Goal(1, "cores", State.OPEN, f"{text}: up to {duration(saving)}", codes, saving)
 
 
@@ -497,7 +500,7 @@ def _traffic_goal(kernel: Kernel, asked: Mapping[str, Finding]) -> Goal:
 def _blocks_goal(blocks: Blocks | None, asked: Mapping[str, Finding]) -> Goal:
     goal = _goal_of_rules("blocks", _GOALS["blocks"][:1], asked)
     if blocks is None:
-        return goal
+        return replace(goal, text="ttnn 0.77 and newer do not count barriers")
     low, high = f"{blocks.least_ns / 1000:.1f}", f"{blocks.most_ns / 1000:.1f}"
     text = f"{blocks.tiles:.0f} tiles a wait; {low}-{high} µs in all"
     saving = asked["TTP810"].saving_ns if _stands(asked, "TTP810") else None
@@ -533,13 +536,16 @@ def goal_lines(goals: Sequence[Goals]) -> Iterator[str]:
         yield f"kernel {one.kernel}"
         if one.where:
             yield f"  {one.where}"
+        wide = max(len(goal.state.value) for goal in one.goals)
         for goal in one.goals:
             codes = ", ".join(goal.codes)
             text = goal.text
             if goal.state is State.NOT_MEASURED and not text:
                 text = _NO_TARGET if one.simulated else "--profiler ttlang measures it"
-            line = f"  {goal.number} {goal.name:<8} {goal.state.value:<6} {text}"
-            line = cut_end(line, _WIDTH - 2 - len(codes))
+            line = f"  {goal.number} {goal.name:<8} {goal.state.value:<{wide}}  {text}"
+            room = _WIDTH - 2 - len(codes)
+            if len(line) > room:  # between words: no number is cut
+                line = f"{line[: room - 1].rpartition(' ')[0]} …"
             yield f"{line:<{_WIDTH - 1 - len(codes)}} {codes}".rstrip()
         yield f"first: {one.first}"
 
