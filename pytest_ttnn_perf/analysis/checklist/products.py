@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pytest_ttnn_perf.analysis.checklist.operands import PRODUCTS, weights_by_row
 from pytest_ttnn_perf.analysis.checklist.savings import (
     LAUNCH_NS,
-    check_savings,
     critical_ops,
-    op_name,
 )
 from pytest_ttnn_perf.analysis.ops.names import (
     is_grid,
@@ -30,15 +28,13 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
     size_of,
 )
 from pytest_ttnn_perf.core.ops import Category
-from pytest_ttnn_perf.core.text import counted, duration, percent
+from pytest_ttnn_perf.core.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.savings import OpPlace
     from pytest_ttnn_perf.analysis.ops.roofline import Board, Roofline
     from pytest_ttnn_perf.analysis.readers.report_db import Report
-    from pytest_ttnn_perf.core.finding import Answer, Limit
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature, Tensor
 
 
@@ -140,30 +136,6 @@ def best_known(table: OpTable) -> str:
     return "the profiler's ideal" if board_of(table) is None else "the roofline"
 
 
-def check_shortfall(
-    step: OpTable,
-    slow: Sequence[Product],
-    share: Limit,
-    efficiency: Limit,
-    *,
-    sentence: str,
-    name: Callable[[OpPlace], str] = lambda placed: op_name(placed.op),
-) -> Answer:
-    """Compare the saving at a part of the roofline with a limit."""
-    saved = {each.row: shortfall_ns(each, efficiency.value) for each in slow}
-    took = sum(each.op.kernel_ns for each in slow)
-    left = duration(took - sum(saved.values()))
-    at = f"{percent(efficiency.value)} of {best_known(step)}"
-    return check_savings(
-        step,
-        saved,
-        share,
-        sentence=sentence,
-        arithmetic=f"{duration(took)} − {left} at {at}",
-        name=name,
-    )
-
-
 def shortfall_ns(product: Product, efficiency: float) -> float:
     """Time above a part of the roofline; 0 if unknown."""
     if product.least_ns is None:
@@ -258,6 +230,8 @@ def inner_block_for(matmul: Product, board: Board, readers: int, *, least: int =
 _INTERLEAVED_AT: Final = {"BFLOAT4_B": 0.6, "BFLOAT8_B": 0.74, "BFLOAT16": 0.8}
 #: Weights of so many tiles a block are read as fast as they can be; of fewer than ten, slowly.
 _ENOUGH_TILES, _TOO_FEW_TILES = 12, 10
+#: On fewer cores, these are what reading waits for.
+_MANY_CORES: Final = 60
 
 
 def wider_blocks(matmul: Product, board: Board) -> tuple[int, float] | None:
@@ -270,7 +244,7 @@ def wider_blocks(matmul: Product, board: Board) -> tuple[int, float] | None:
     many = matmul.first is None or prod(matmul.first.padded[:-1]) > _FEW_ROWS
     if many or "1D" not in (program_config(op) or "") or "SHARDED" in weights.memory:
         return None
-    if not board.is_blackhole or wide * columns >= _TOO_FEW_TILES:
+    if not board.is_blackhole or (op.cores or 0) < _MANY_CORES or wide * columns >= _TOO_FEW_TILES:
         return None
     inner = weights.padded[-2] // TILE_ROWS
     widths = range(wide + 1, min(inner, 4 * _WIDEST) + 1)

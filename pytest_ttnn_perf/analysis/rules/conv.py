@@ -13,7 +13,6 @@ from pytest_ttnn_perf.analysis.checklist.products import (
     TILE_ROWS,
     Product,
     best_known,
-    check_shortfall,
     is_convolution,
     no_roofline,
     products_of,
@@ -429,8 +428,16 @@ def low_conv_efficiency(
         settings = _settings_to_try(placed.op)
         return f"{op_name(placed.op)} ({settings})" if settings else op_name(placed.op)
 
-    sentence = f"{counted(len(slow), 'convolution')} at {percent(reached)} of {best_known(step)}"
-    return check_shortfall(step, slow, share, efficiency, sentence=sentence, name=named)
+    saved = {each.row: shortfall_ns(each, efficiency.value) for each in slow}
+    return check_savings(
+        step,
+        saved,
+        share,
+        sentence=f"{counted(len(slow), 'convolution')} at {percent(reached)} of {best_known(step)}",
+        arithmetic=f"{duration(took)} − {duration(took - sum(saved.values()))} at "
+        f"{percent(efficiency.value)} of {best_known(step)}",
+        name=named,
+    )
 
 
 def _settings_to_try(op: Op) -> str:

@@ -284,8 +284,8 @@ def collective_share(step: OpTable, *, share: Limit = SHARE) -> Answer:
         if each.row in joined:
             return _ONE_OP
         steps = ["use all links (`num_links`)"] if _has_one_link(each) else []
-        steps += ["`ttnn.Topology.Ring`"] if "Linear" in each.op.attributes else []
-        return ", then ".join([*steps, "bfloat8_b where PCC bears it"])
+        steps += ["set `ttnn.Topology.Ring`"] if "Linear" in each.op.attributes else []
+        return ", then ".join([*steps, "exchange bfloat8_b where PCC bears it"])
 
     return check_savings(
         step,
