@@ -615,10 +615,9 @@ def measure_in_turns(
             workers.print_line(f"ttnn-perf: no rounds: {error}")
         for test in own:
             judged = gate.add_rounds(test, found.get(gate.identity(test), {}), why)
-            for verdict in judged.verdicts:
-                rounds = judged.observation.metrics[verdict.metric.name].rounds
-                if rounds is not None:
-                    workers.print_line(f"{test}: {verdict.metric.name} {rounds.detail}")
+            for name, observed in judged.observation.metrics.items():
+                if observed.rounds is not None:
+                    workers.print_line(f"{test}: {name} {observed.rounds.detail}")
     return frozenset(asked)
 
 
