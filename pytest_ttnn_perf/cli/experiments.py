@@ -101,7 +101,7 @@ def _with_command(options: argparse.Namespace, argv: Sequence[str]) -> list[str]
     if not after:
         return [*argv]
     if shutil.which(after[0]) is None:
-        return [*argv, *([] if "bad" in options else ["--"]), *after]
+        return [*argv, *([] if "good" in options else ["--"]), *after]
     return [*script_arguments(options, after), *argv]
 
 
