@@ -63,7 +63,7 @@ from pytest_ttnn_perf.history.runs import (
     seconds_of,
     series_of,
 )
-from pytest_ttnn_perf.history.trends import trends_listing
+from pytest_ttnn_perf.history.trends import issue_text, trends_listing
 from pytest_ttnn_perf.report.sentences import Rerun
 from pytest_ttnn_perf.report.tables import (
     Result,
@@ -95,7 +95,7 @@ def add_history(parser: argparse.ArgumentParser) -> None:
 def add_trends(parser: argparse.ArgumentParser) -> None:
     _add_runs(parser)
     add_argument(parser, "--metric NAME", "only this metric")
-    add_format(parser)
+    add_format(parser, "issue")
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
@@ -156,6 +156,8 @@ def run_trends(options: argparse.Namespace) -> Result:
     judged: the exit code is 0.
     """
     history = wanted_history(options)
+    if options.format == "issue":
+        return Result(issue_text(history, metric=options.metric))
     return Result(trends_listing(history, metric=options.metric).text(options.format))
 
 

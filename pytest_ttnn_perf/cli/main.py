@@ -190,6 +190,8 @@ _COMMANDS: Final = {
     "history prune": ("history", "prune", "remove old run records, or old runs of a database"),
     "trends": ("history", "trends",
         "find when tests became slower or faster, and why"),
+    "repro": ("alerts", "repro", "print how to measure a test of a run again"),
+    "alert": ("alerts", "alert", "give the failures of a run to a command"),
     "report": ("history", "report", "write an HTML report of a run or of captures"),
     "check": ("captures", "check",
         "check captures against the checklist; exit 1 on errors"),

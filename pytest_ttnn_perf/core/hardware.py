@@ -88,6 +88,7 @@ class Environment(Struct, frozen=True):
 
     ``branch`` was checked out or, for a ``pull_request`` (its number or ref), is its source.
     ``attempt`` counts the starts of the same CI job, ``shard`` distinguishes parts of a run.
+    ``variables`` are those that choose a device or a model, as a shell takes them.
     """
 
     started_at: Omit[str | None] = None
@@ -112,6 +113,7 @@ class Environment(Struct, frozen=True):
     runner: Omit[str | None] = None
     attempt: Omit[int | None] = None
     shard: Omit[str | None] = None
+    variables: Omit[str | None] = None
 
     @property
     def lasting(self) -> Mapping[str, Scalar]:

@@ -19,7 +19,12 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.errors import WriteError
 from pytest_ttnn_perf.core.files import write_text
 from pytest_ttnn_perf.core.observation import encode_heading
-from pytest_ttnn_perf.machine.environment import host_environment, host_hardware, on_this_host
+from pytest_ttnn_perf.machine.environment import (
+    chosen_variables,
+    host_environment,
+    host_hardware,
+    on_this_host,
+)
 from pytest_ttnn_perf.machine.git import state
 
 if TYPE_CHECKING:
@@ -208,6 +213,7 @@ def environment_of(project: Path, job: CiJob = CiJob()) -> Environment:
         runner=job.runner,
         attempt=job.attempt,
         shard=job.shard,
+        variables=chosen_variables(os.environ),
     )
 
 

@@ -6,6 +6,7 @@ taken out. Other steps are found in all runs of a series, or in those of one hos
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter, defaultdict
 from enum import Enum
@@ -23,7 +24,7 @@ from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.gate.judging import observed_change_by_op
 from pytest_ttnn_perf.gate.ratios import t_quantile
 from pytest_ttnn_perf.history.runs import history_document, history_lines, series_of
-from pytest_ttnn_perf.report.sentences import command_line, place_of
+from pytest_ttnn_perf.report.sentences import command_line, place_of, reproduction
 from pytest_ttnn_perf.report.tables import (
     DROPPED,
     METRIC,
@@ -713,3 +714,48 @@ def headline(change: SeriesChange) -> str:
     if change.kind is Kind.CANNOT_TELL:
         return f"CANNOT_TELL, {when}: {', or '.join(change.causes)}"
     return f"{when}, {'; '.join(change.causes)}"
+
+
+# The same as text for an issue tracker, in Markdown.
+
+
+def issue_text(history: RunHistory, *, metric: str | None = None) -> str:
+    """Return an issue for each cause that made tests slower."""
+    groups = changes_of(history, metric=metric).groups
+    slower = ([one for one in group if one.direction == "worse"] for group in groups)
+    issues = ["\n".join(_issue_lines(group)) for group in slower if group]
+    return "\n---\n\n".join(issues) or "Nothing became slower for good.\n"
+
+
+def _issue_lines(group: Sequence[SeriesChange]) -> Iterator[str]:
+    first = group[0]
+    began = first.runs[first.since]
+    # As long as the same run is the first slow one: whatever else is found in later nights.
+    name = "\0".join((first.kind.value, first.series.key, began.commit or began.at))
+    identity = hashlib.sha256(name.encode()).hexdigest()[:12]
+    others = f" and {counted(len(group) - 1, 'other')}" if len(group) > 1 else ""
+    yield (
+        f"# {first.series.test} {first.series.metric.name} {format_change(first.change)}{others}, "
+        f"since {first.bad.day}"
+    )
+    yield f"\n<!-- ttnn-perf issue {identity}: update the one that has this -->\n"
+    yield f"{headline(first)}; on {', '.join(first.hosts) or 'all hosts'}."
+    yield from (f"\n{text}." for text in changed_as_well(first))
+    yield "\n| test | metric | board | before | after | change |\n|---|---|---|--:|--:|--:|"
+    for one in group:
+        cells = (f"`{one.series.test}`", one.series.metric.name, one.series.key, _level(one, 0),
+                 _level(one, 1), format_change(one.change))  # fmt: skip
+        yield f"| {' | '.join(cells)} |"
+    yield from (f"\n`{o.series.test}` by op: {o.by_op}" for o in group[:_SHOWN] if o.by_op)
+    good, bad = first.good, first.bad
+    yield f"\nLast good run: {good.day}, commit `{good.commit or 'unknown'}`."
+    yield f"First bad run: {bad.day}, commit `{bad.commit or 'unknown'}`."
+    command = next((one.command for one in group if one.command), None)
+    if command:
+        yield f"\nFind the commit:\n\n```console\n$ {command}\n```"
+    record = first.record(first.after)
+    if record is not None and first.series.test in record.tests:
+        *about, (_, again) = reproduction(record, record.tests[first.series.test], None)
+        yield f"\nReproduce:\n\n```console\n$ {again}\n```\n"
+        yield from (f"- {what}: {text}" for what, text in about)
+    yield ""

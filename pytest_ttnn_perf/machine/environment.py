@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 import re
+import shlex
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
@@ -53,6 +54,28 @@ PROGRAM_ROOM: Final = "TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT"
 _MORE_PROGRAMS: Final = 10_000
 #: A device that answers no op for so long hangs; the longest ops take seconds.
 _OPERATION_TIMEOUT_S: Final = 300
+
+
+#: Variables that decide what a test measures, and hold no secret.
+_CHOOSING: Final = (
+    "ARCH_NAME",
+    "MESH_DEVICE",
+    "HF_MODEL",
+    "LLAMA_DIR",
+    "FAKE_DEVICE",
+    "WH_ARCH_YAML",
+)
+_CHOOSING_PREFIXES: Final = ("TT_METAL_", "TT_VISIBLE_", "TT_MESH_", "TTNN_CONFIG", "TTLANG_")
+
+
+def chosen_variables(environment: Mapping[str, str]) -> str | None:
+    """Return the variables that decide what is measured, for a shell."""
+    chosen = (
+        f"{name}={shlex.quote(value)}"
+        for name, value in sorted(environment.items())
+        if name in _CHOOSING or name.startswith(_CHOOSING_PREFIXES)
+    )
+    return " ".join(chosen) or None
 
 
 def worker_variables(environment: Mapping[str, str], folder: Path) -> dict[str, str]:

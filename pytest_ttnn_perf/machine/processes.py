@@ -224,11 +224,12 @@ def run_bounded(  # noqa: PLR0913 (keywords, most of them those of Popen)
     timeout_s: float,
     stdout: IO[bytes],
     stderr: IO[bytes],
+    stdin: IO[bytes] | None = None,
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
     leave_nothing: bool = False,
 ) -> Ending:
-    """Run a command without input, at most ``timeout_s`` (0: for ever).
+    """Run a command on ``stdin`` or nothing, at most ``timeout_s`` (0: for ever).
 
     Then its group is killed; with ``leave_nothing``, all that it has started, too.
 
@@ -243,7 +244,7 @@ def run_bounded(  # noqa: PLR0913 (keywords, most of them those of Popen)
             shell=isinstance(command, str),
             cwd=cwd,
             env=environment,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if stdin is None else stdin,
             stdout=stdout,
             stderr=stderr,
             start_new_session=True,

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.observation import (
         JudgedTest,
         MetricObservation,
+        Run,
         Verdict,
     )
     from pytest_ttnn_perf.gate.sweeps import Sweep
@@ -373,6 +374,33 @@ def _spelt(word: str) -> str:
 
     raw = word.encode("utf-8", "surrogatepass").decode("latin-1")
     return f"$'{''.join(map(letter, raw))}'"
+
+
+def reproduction(run: Run, judged: JudgedTest, build: str | None) -> list[tuple[str, str]]:
+    """Return what it takes to measure a test again; ``run`` is last."""
+    seen, here = judged.observation, run.environment
+    hardware = seen.hardware or run.hardware
+    host = ", ".join(filter(None, (here.runner or here.host_hash, here.system, here.cpu)))
+    versions = {"ttnn": here.ttnn, "torch": here.torch, "numpy": here.numpy,
+                "pytest": here.pytest, "ttnn-perf": here.plugin}  # fmt: skip
+    found = [here.python, *(f"{name} {version}" for name, version in versions.items() if version)]
+    words = [f"{name}={value}" for name, value in seen.setting.items()]
+    of = f" of {here.branch}" if here.branch else ""
+    commit = f"{here.commit}{of}" + (", with uncommitted changes" if here.dirty else "")
+    checkout = f"git checkout {here.commit} && git submodule update --init --recursive && "
+    variables = f"{here.variables} " if here.variables else ""
+    run_again = command_line("pytest", "--ttnn-perf", place_of(seen.node_id or seen.test))
+    parts = {
+        "board": hardware.key if hardware else None,
+        "host": host,
+        "build": ", ".join(filter(None, found)),
+        "configuration": ", ".join(words),
+        "variables": here.variables,
+        "commit": commit if here.commit else None,
+        "run": f"{checkout if here.commit else ''}{f'{build} && ' if build else ''}"
+               f"{variables}{run_again}",
+    }  # fmt: skip
+    return [(what, text) for what, text in parts.items() if text]
 
 
 def place_of(path: str) -> str:
