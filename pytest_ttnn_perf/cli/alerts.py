@@ -1,4 +1,4 @@
-"""Commands from a result to somebody who mends it: repro, alert."""
+"""Commands from a failed test to its owner: repro, alert."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def add_alert(parser: argparse.ArgumentParser) -> None:
 
 
 def run_alert(options: argparse.Namespace) -> Result:
-    """Give the failures of a run to a command, as JSON on its stdin.
+    """Give the failures of a run to a command, as JSON.
 
-    What the run was judged to be is believed. Without a failure the command is not run. Exit code
+    It is on the command's stdin. What the run was judged to be is believed. Without a failure the command is not run. Exit code
     1: the command failed.
     """
     run, settings = read_run(options.record), project_settings()

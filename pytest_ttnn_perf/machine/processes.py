@@ -229,9 +229,9 @@ def run_bounded(  # noqa: PLR0913 (keywords, most of them those of Popen)
     environment: Mapping[str, str] | None = None,
     leave_nothing: bool = False,
 ) -> Ending:
-    """Run a command on ``stdin`` or nothing, at most ``timeout_s`` (0: for ever).
+    """Run a command, at most ``timeout_s`` (0: for ever).
 
-    Then its group is killed; with ``leave_nothing``, all that it has started, too.
+    It reads ``stdin``, or nothing. Then its group is killed; with ``leave_nothing``, all that it has started, too.
 
     Raises:
         OSError: it cannot be started.

@@ -1,4 +1,4 @@
-"""From a red night to somebody who mends it: an issue, a reproduction, an alert."""
+"""From a red night to its owner: an issue, a reproduction, an alert."""
 
 from __future__ import annotations
 
