@@ -60,8 +60,8 @@ def add_alert(parser: argparse.ArgumentParser) -> None:
 def run_alert(options: argparse.Namespace) -> Result:
     """Give the failures of a run to a command, as JSON.
 
-    It is on the command's stdin. What the run was judged to be is believed. Without a failure the command is not run. Exit code
-    1: the command failed.
+    It is on the command's stdin. What the run was judged to be is believed. Without a failure the
+    command is not run. Exit code 1: the command failed.
     """
     run, settings = read_run(options.record), project_settings()
     if not any(judged.verdicts for judged in run.tests.values()):
