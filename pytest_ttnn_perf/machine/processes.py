@@ -231,7 +231,8 @@ def run_bounded(  # noqa: PLR0913 (keywords, most of them those of Popen)
 ) -> Ending:
     """Run a command, at most ``timeout_s`` (0: for ever).
 
-    It reads ``stdin``, or nothing. Then its group is killed; with ``leave_nothing``, all that it has started, too.
+    It reads ``stdin``, or nothing. Then its group is killed; with ``leave_nothing``, all that it
+    has started, too.
 
     Raises:
         OSError: it cannot be started.
