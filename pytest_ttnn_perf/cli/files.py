@@ -152,6 +152,8 @@ def run_show(options: argparse.Namespace) -> Result:
         listing = op_listing(table, name=file.name, style=style, region=name, sort=options.sort)
         # It is as wide as it may be, and coloured.
         return Result(listing.text(options.format, Style()))
+    if options.sort or options.arch or options.board:
+        raise UsageError("--sort, --arch and --board are of the table of ops: add --ops")
     kind = presumed_kind_of(file)
     if kind in OP_TABLES:
         table = op_table_of(file, start=start, end=end, region=region)

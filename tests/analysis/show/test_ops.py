@@ -104,6 +104,7 @@ def test_the_chip_follows_from_its_clock_and_may_be_named(project: Project) -> N
     refused = project.cli("show", file, "--ops", "--board", "n150")
     assert refused.code == 2
     assert "bh_p100_dlv3.csv is of blackhole" in refused.errors
+    assert "add --ops" in project.cli("show", file, "--board", "p100").errors
     assert "n150, p100 or p150" in project.cli("check", file, "--board", "p999").errors
 
 
