@@ -334,7 +334,6 @@ class Part(Struct, frozen=True):
     effect: Effect | None
     device: Effect | None
     accuracy: Effect | None
-    kernel: str = ""
 
     @property
     def counts(self) -> float:
@@ -391,19 +390,7 @@ def _part(number: int, step: Step, test: str, metric: str, *, leads: bool) -> Pa
     kernels = [effect for name, effect in own.items() if split_metric(name)[0] == KERNEL_TIME]
     device = own.get(KERNEL_TIME) or (kernels[0] if len(kernels) == 1 else None)
     accuracy = next((each for each in own.values() if each.kind is Kind.ACCURACY), None)
-    return Part(number, step, leads, own.get(metric), device, accuracy, _kernel_text(own))
-
-
-def _kernel_text(own: Mapping[str, Effect]) -> str:
-    """Return cores and bandwidth of a tt-lang kernel, before and after."""
-    cores, time = own.get("kernel_cores"), own.get("kernel_time")
-    moved = [own.get(f"kernel_dram_{way}_bytes") for way in ("read", "write")]
-    if cores is None or time is None or not (time.before and time.after):
-        return ""
-    before = sum(each.before or 0.0 for each in moved if each) / time.before
-    after = sum(each.after or 0.0 for each in moved if each) / time.after
-    used = f"{cores.before or 0:.0f} → {cores.after or 0:.0f} cores"
-    return f"{used}, {before:.1f} → {after:.1f} GB/s"
+    return Part(number, step, leads, own.get(metric), device, accuracy)
 
 
 class Way(Struct, frozen=True):
@@ -553,7 +540,6 @@ _PARTS: Final[Columns[Part]] = Columns(
            right=True, fit=DROPPED[3]),
     *(_figure(*each) for each in (("cycles", ",.0f"), ("gb_s", ".1f"), ("cores", ",.0f"))),
     Column("counts", lambda p: p.counts, "counts", _counts, right=True),
-    Column("kernel", lambda p: p.kernel, "kernel", fit=BELOW),
     Column("why", _why, "why", fit=BELOW),
 )  # fmt: skip
 
