@@ -23,6 +23,7 @@ from pytest_ttnn_perf.machine.chips import (
     holder_of,
     is_held,
     lock_folder,
+    rank_of,
     take,
     visible_chips,
 )
@@ -383,6 +384,19 @@ def _broker(facts: Diagnosis) -> Iterator[Check]:
         yield Check("broker", ok=False, found=found, remedy=remedy, blocks=blocks)
 
 
+def _untested(facts: Diagnosis) -> Iterator[Check]:
+    """Name support that has not met the hardware that it is for."""
+    found = {
+        "a device broker": facts.machine.broker is not None and bool(facts.chips),
+        "MPI": rank_of(facts.around.environment) is not None,
+        "Quasar": facts.build.arch == "quasar",
+    }
+    names = [name for name, there in found.items() if there]
+    if names:
+        said = f"{' and '.join(names)}: supported, and not tried on hardware yet"
+        yield Check("untested", ok=None, found=said)
+
+
 def _governor(facts: Diagnosis) -> Iterator[Check]:
     governor = facts.machine.governor
     if governor is None:
@@ -427,7 +441,7 @@ def checks_of(facts: Diagnosis) -> tuple[Check, ...]:
 
 _CHECKS: Final = (
     _ttnn, _tracy, _compiler, _devices, _key, _profiler, _boards, _driver, _locks, _broker,
-    _governor, _environment, _folders,
+    _untested, _governor, _environment, _folders,
 )  # fmt: skip
 
 

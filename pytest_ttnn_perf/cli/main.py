@@ -226,6 +226,8 @@ _COMMANDS: Final = {
         "make git merge baselines with this command"),
     "doctor": ("doctor", "doctor",
         "check what this machine can measure; exit 1 if it cannot"),
+    "hardware-check": ("hardware_check", "hardware_check",
+        "try everything once on this board; exit 1 if a step did not hold"),
     "status": ("records", "status", "show baselines and the last verdicts"),
     "explain": ("records", "explain",
         "explain a rule, a test, a run or a capture"),

@@ -95,5 +95,7 @@ def test_a_device_broker_is_named_with_its_queue(chip: Lab, *, ignored: bool) ->
     (check,) = [each for each in checks_of(found) if each.name == "broker"]
     remedy = "run tests through its queue: tt-device-mcp run 'pytest --ttnn-perf'"
     assert check == Check("broker", ok=False, found=told, remedy=remedy, blocks=not ignored)
+    (untested,) = [each for each in checks_of(found) if each.name == "untested"]
+    assert untested.found == "a device broker: supported, and not tried on hardware yet"
     (key,) = [each for each in checks_of(found) if each.name == "key"]
     assert key.ok is None, "to ask ttnn is to take the chips"

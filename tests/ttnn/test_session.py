@@ -194,3 +194,17 @@ def test_larger_weights_and_more_calls_fail_by_name(tmp_path: Path) -> None:
     assert "report_op_count 200.0 % higher, none allowed (3, baseline 1)" in changed.text
     names = changed.test["verdicts"]["report_op_count"]["detail"]
     assert "ilize" in names or "2 ttnn.to_layout" in names  # without torch, what devices run
+
+
+def test_the_hardware_check_holds_on_a_mock_device(tmp_path: Path) -> None:
+    main = "import sys; from pytest_ttnn_perf.cli.main import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", main, "hardware-check", "--out", "out"], cwd=tmp_path,
+        env=environment(tmp_path, N150), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    steps = json.loads((tmp_path / "out" / "bundle.json").read_text())["steps"]
+    held = [step["name"] for step in steps if step["held"]]
+    expected = ("record", "memory", "same model", "planted slow-down", "planted hang")
+    assert [name for name in expected if name not in held] == []
+    assert not [step for step in steps if step["held"] is False]

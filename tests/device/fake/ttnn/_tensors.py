@@ -87,6 +87,11 @@ class Tensor:
             _programs.wait(self._device)
         return Tensor(self.data.copy(), self.dtype, None, self.layout, self._memory)
 
+    def to(self, target: Layout | MeshDevice) -> Tensor:
+        if isinstance(target, Layout):
+            return Tensor(self.data, self.dtype, self._device, target, self._memory)
+        return Tensor(self.data, self.dtype, target, self.layout, self._memory)
+
     def to_numpy(self) -> Any:
         return self.cpu().data
 
