@@ -11,10 +11,10 @@ import json
 import os
 import platform
 import re
-import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -28,6 +28,7 @@ from pytest_ttnn_perf.core.settings import ProfilerKind, project_settings
 from pytest_ttnn_perf.core.text import counted, inert
 from pytest_ttnn_perf.machine.chips import lock_folder
 from pytest_ttnn_perf.machine.environment import is_simulated
+from pytest_ttnn_perf.machine.processes import interpreter, run_bounded
 from pytest_ttnn_perf.plugin.preflight import choose
 from pytest_ttnn_perf.report.tables import Result
 
@@ -143,28 +144,19 @@ class HardwareCheck:
         (folder / _FILE).write_text(_TESTS, encoding="utf-8")
         (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
 
-    def start(self, name: str, *words: str, planted: str = "") -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "pytest", "--ttnn-perf", *words]
+    def run(self, name: str, *words: str, planted: str = "") -> _Ran:
+        """Run pytest; one that hangs is killed with all that it has started."""
+        command = [*interpreter(), "-m", "pytest", "--ttnn-perf", *words]
         command += ["--ttnn-perf-json", f"{name}.json", "--ttnn-perf-artifacts", f"run-{name}"]
-        environment = {**os.environ, _PLANT: planted}
-        return subprocess.Popen(
-            command, cwd=self.folder, env=environment, text=True, errors="replace",
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-
-    def end(self, name: str, process: subprocess.Popen[str]) -> _Ran:
-        try:
-            text, _ = process.communicate(timeout=_LONGEST_S)
-        except subprocess.TimeoutExpired:
-            process.terminate()  # it ends its workers, and lets go of its chips
-            text, _ = process.communicate()
-        file = self.folder / f"{name}.json"
+        log, file = self.folder / f"{name}.log", self.folder / f"{name}.json"
+        with log.open("wb") as output:
+            ended = run_bounded(
+                command, timeout_s=_LONGEST_S, stdout=output, stderr=output, cwd=self.folder,
+                environment={**os.environ, _PLANT: planted},
+            )  # fmt: skip
         record = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
         self.records[name] = record
-        return _Ran(process.returncode, text, record)
-
-    def run(self, name: str, *words: str, planted: str = "") -> _Ran:
-        return self.end(name, self.start(name, *words, planted=planted))
+        return _Ran(ended.code, log.read_text(encoding="utf-8", errors="replace"), record)
 
     def steps(self) -> Iterator[Step]:
         """Yield each step as it ends."""
@@ -232,9 +224,8 @@ class HardwareCheck:
 
     def _two_processes(self) -> Step:
         words = ("--ttnn-perf-missing=ignore", "--ttnn-perf-confirm=0", "-k", "three_ops")
-        names = ("both-1", "both-2")
-        started = [self.start(name, *words) for name in names]
-        ran = [self.end(name, one) for name, one in zip(names, started, strict=True)]
+        with ThreadPoolExecutor() as both:
+            ran = list(both.map(lambda name: self.run(name, *words), ("both-1", "both-2")))
         measured = ["wall_time" in each.test().get("metrics", {}) for each in ran]
         seen = f"{sum(measured)} of 2 measured, exit codes {ran[0].code} and {ran[1].code}"
         return Step("two processes", all(measured), seen)
