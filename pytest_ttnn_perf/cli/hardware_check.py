@@ -145,7 +145,7 @@ class HardwareCheck:
         (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
 
     def run(self, name: str, *words: str, planted: str = "") -> _Ran:
-        """Run pytest; one that hangs is killed with all that it has started."""
+        """Run pytest; one that hangs is killed."""
         command = [*interpreter(), "-m", "pytest", "--ttnn-perf", *words]
         command += ["--ttnn-perf-json", f"{name}.json", "--ttnn-perf-artifacts", f"run-{name}"]
         log, file = self.folder / f"{name}.log", self.folder / f"{name}.json"
