@@ -33,7 +33,6 @@ from pytest_ttnn_perf.analysis.readers.detect import (
     op_table_of,
     read_run,
 )
-from pytest_ttnn_perf.analysis.readers.device_csv import read_device_log
 from pytest_ttnn_perf.analysis.readers.graph import read_graph_json
 from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
 from pytest_ttnn_perf.analysis.readers.targets import is_target_file, read_target_file
@@ -127,7 +126,6 @@ def add_show(parser: argparse.ArgumentParser) -> None:
 
 
 _READERS: Final[Mapping[ArtifactKind, Callable[[Path], object]]] = {
-    ArtifactKind.DEVICE_LOG: read_device_log,
     ArtifactKind.REPORT_DB: read_report_db,
     ArtifactKind.GRAPH_JSON: read_graph_json,
     ArtifactKind.PERF_SUMMARY_JSON: read_perf_summary_json,

@@ -179,7 +179,7 @@ def new_folder(folder: Path) -> Path:
 LARGEST_TEXT_BYTES: Final = 64 * 2**20
 #: Far more than the record of any run has: it is in memory as a whole.
 LARGEST_RECORD_BYTES: Final = 512 * 2**20
-#: More than the device log of a long run has, which is the largest of all captures.
+#: More than the op table of a long run has, which is the largest of all captures.
 LARGEST_CAPTURE_BYTES: Final = 4 * 2**30
 _NO_FILES: Final = (
     (stat.S_ISDIR, "a folder"),

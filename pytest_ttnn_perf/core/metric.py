@@ -36,7 +36,6 @@ SIM_THROUGHPUT_TIME: Final = "sim_throughput_time"
 #: How many ops a profiler saw, and how many calls a graph has.
 OP_COUNT: Final = "op_count"
 CALL_COUNT: Final = "report_op_count"
-_COUNTED_BY_PROFILERS: Final = (OP_COUNT, "program_count")
 COUNTED_IN_GRAPHS: Final = (CALL_COUNT, "graph_op_count")
 
 
@@ -156,7 +155,7 @@ class Metric(Struct, frozen=True):
             return (metric_in(region, model + KERNEL_TIME),)
         if not name.endswith("_count"):
             return ()
-        for counters, of_graph in ((COUNTED_IN_GRAPHS, True), (_COUNTED_BY_PROFILERS, False)):
+        for counters, of_graph in ((COUNTED_IN_GRAPHS, True), ((OP_COUNT,), False)):
             for counter in counters:
                 model = name.removesuffix(counter)
                 if model != name and model[-1:] in {"", "_"}:

@@ -1,4 +1,4 @@
-"""Any text, and any damage to one, through the readers of tt-lang output and device logs."""
+"""Any text, and any damage to one, through the readers of tt-lang output and of reports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.analysis.readers.device_csv import is_device_log, read_device_log
 from pytest_ttnn_perf.analysis.readers.ops_csv import is_cpp_report, read_cpp_report
 from pytest_ttnn_perf.analysis.readers.tt_smi import is_tt_smi, read_tt_smi
 from pytest_ttnn_perf.analysis.readers.ttlang import (
@@ -26,7 +25,6 @@ from pytest_ttnn_perf.analysis.readers.ttlang_sim import (
 from pytest_ttnn_perf.core.errors import InputError
 from tests.analysis.readers import (
     test_cpp_report,
-    test_device_log,
     test_tt_smi,
     test_ttlang_log,
     test_ttlang_sim,
@@ -50,14 +48,6 @@ READERS: dict[str, tuple[Callable[[Path], object], Callable[[str], bool], str]] 
         }),
     ),
     "trace": (read_sim_trace, is_sim_trace, test_ttlang_sim.text(test_ttlang_sim.OPERATION)),
-    "device log": (
-        read_device_log,
-        is_device_log,
-        test_device_log.CHIP
-        + test_device_log.HEADER
-        + test_device_log.zone(100, 200)
-        + test_device_log.zone(300, 350, trace="1,2"),
-    ),
     "device report": (
         read_cpp_report,
         is_cpp_report,

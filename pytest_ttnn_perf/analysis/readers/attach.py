@@ -34,9 +34,7 @@ from pytest_ttnn_perf.analysis.readers.device_csv import (
     gated_ops,
     graph_metrics,
     kernel_metrics,
-    log_metrics,
     missing_region,
-    read_device_log,
     report_metrics,
     sim_metrics,
     summary_metrics,
@@ -78,7 +76,7 @@ __all__ = ["CaptureFormat", "calls_between", "metric_of_measurement", "op_table_
 ARTIFACTS: Final = frozenset(ArtifactKind) - {ArtifactKind.RUN_RECORD}
 #: Formats of the same programs; of those that a folder has, the first counts.
 _SAME: Final = (
-    (ArtifactKind.OPS_CSV, ArtifactKind.CPP_REPORT, ArtifactKind.DEVICE_LOG),
+    (ArtifactKind.OPS_CSV, ArtifactKind.CPP_REPORT),
     (ArtifactKind.REPORT_DB, ArtifactKind.GRAPH_JSON),
     (ArtifactKind.PERF_SUMMARY_JSON, ArtifactKind.TTLANG_LOG),
 )
@@ -128,14 +126,6 @@ def measured_ops(table: OpTable, file: str) -> Artifact:
 
 def _read_kind(file: Path, kind: ArtifactKind) -> Artifact:
     match kind:
-        case ArtifactKind.DEVICE_LOG:
-            log = read_device_log(file)
-            return Artifact(
-                tuple(log_metrics(log, file=file.name)),
-                arch=log.arch,
-                devices=len({program.device for program in log.programs}) or None,
-                environment={"clock_mhz": log.clock_mhz},
-            )
         case ArtifactKind.REPORT_DB:
             report = read_report_db(file)
             return Artifact(tuple(report_metrics(report)), ops=group_calls(report), report=report)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.regions import region_named, region_table, window
 from pytest_ttnn_perf.analysis.readers.benchmark_json import is_benchmark_json, read_comparable_run
-from pytest_ttnn_perf.analysis.readers.device_csv import RegionChoice, is_device_log
+from pytest_ttnn_perf.analysis.readers.device_csv import RegionChoice
 from pytest_ttnn_perf.analysis.readers.graph import is_graph_json, read_graph_json
 from pytest_ttnn_perf.analysis.readers.ops_csv import (
     is_cpp_report,
@@ -110,7 +110,6 @@ class ArtifactKind(Enum):
     RUN_RECORD = "a run record"
     OPS_CSV = "an ops_perf_results CSV"
     CPP_REPORT = "a cpp_device_perf_report CSV"
-    DEVICE_LOG = "a profile_log_device CSV"
     REPORT_DB = "a report database"
     GRAPH_JSON = "a graph capture"
     PERF_SUMMARY_JSON = "a perf summary"
@@ -124,7 +123,6 @@ class ArtifactKind(Enum):
 _TESTS: Final[tuple[tuple[ArtifactKind, Callable[[str], bool]], ...]] = (
     (ArtifactKind.OPS_CSV, is_ops_csv),
     (ArtifactKind.CPP_REPORT, is_cpp_report),
-    (ArtifactKind.DEVICE_LOG, is_device_log),
     (ArtifactKind.SIM_TRACE, is_sim_trace),
     (ArtifactKind.PERF_SUMMARY_JSON, is_perf_summary_json),
     # Has the device's name where a snapshot has all of it.
@@ -146,6 +144,9 @@ def kind_of(file: Path) -> ArtifactKind:
     for kind, matches in _TESTS:
         if matches(text):
             return kind
+    if text.startswith("ARCH: "):
+        problem = "a profile_log_device CSV is not read: give the ops_perf_results CSV of that run"
+        raise InputError(file, problem)
     known = ", ".join(kind.value for kind in ArtifactKind)
     raise InputError(file, f"its format is not known; known formats: {known}")
 

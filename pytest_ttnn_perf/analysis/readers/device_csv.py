@@ -1,4 +1,4 @@
-"""Device logs, and the metrics of all captures."""
+"""The metrics of all captures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.align import group_ops
@@ -18,21 +17,12 @@ from pytest_ttnn_perf.analysis.ops.regions import (
     why_invalid,
     window_name,
 )
-from pytest_ttnn_perf.analysis.readers.ops_csv import (
-    CellError,
-    CsvRows,
-    count,
-    in_column,
-    open_lines,
-    text,
-)
 from pytest_ttnn_perf.analysis.readers.report_db import (
     BufferType,
     Scope,
     resident_bytes,
 )
 from pytest_ttnn_perf.analysis.readers.ttlang import ProblemKind
-from pytest_ttnn_perf.core.errors import InputError
 from pytest_ttnn_perf.core.finding import region_name
 from pytest_ttnn_perf.core.metric import (
     CALL_COUNT,
@@ -59,7 +49,6 @@ from pytest_ttnn_perf.core.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from pytest_ttnn_perf.analysis.ops.regions import Region
     from pytest_ttnn_perf.analysis.readers.report_db import Comparison, OperationError, Report
@@ -71,178 +60,6 @@ if TYPE_CHECKING:
         SimCounters,
         TtlangLog,
     )
-
-
-# The profiler's raw ``profile_log_device.csv``: how long the kernels of each program ran.
-
-
-class ProgramTime(Struct, frozen=True):
-    """One execution of a program on one device.
-
-    Times are None where a marker is missing: the profiler dropped it, or the log is cut.
-    """
-
-    device: int
-    run_host_id: int
-    trace: int | None
-    replay: int | None
-    start_cycle: int | None
-    kernel_ns: float | None
-    cores: int
-
-    @property
-    def complete(self) -> bool:
-        """True if every kernel has a start and an end."""
-        return self.kernel_ns is not None
-
-
-class DeviceLog(Struct, frozen=True):
-    """A raw device log; programs by device and start."""
-
-    arch: str
-    clock_mhz: float
-    max_compute_cores: int | None
-    rows: int
-    programs: tuple[ProgramTime, ...]
-
-    @property
-    def complete(self) -> bool:
-        return all(program.complete for program in self.programs)
-
-
-#: device, run host ID, trace, replay
-Key = tuple[int, int, int | None, int | None]
-_CHIP: Final = re.compile(
-    r"ARCH: ([^,\s]{1,100}), *CHIP_FREQ\[MHz\]: ([0-9]{1,9}(?:\.[0-9]{1,9})?)"
-    r"(?:, *Max Compute Cores: ([0-9]{1,9}))?"
-)
-_LONGEST_LINE: Final = 2**16
-_NUMBERS: Final = ("PCIe slot", "core_x", "core_y", "time[cycles since reset]", "run host ID")
-_RISC: Final = "RISC processor type"
-_ZONE: Final = "zone name"
-#: Earlier releases had another name for the column of starts and ends, and no traces.
-_TYPES: Final = ("type", "zone phase")
-_TRACES: Final = ("trace id", "trace id counter")
-_STARTS: Final = frozenset({"ZONE_START", "begin"})
-_ENDS: Final = frozenset({"ZONE_END", "end"})
-
-
-def is_device_log(head: str) -> bool:
-    return _CHIP.match(head.removeprefix("\ufeff")) is not None
-
-
-def read_device_log(file: Path) -> DeviceLog:
-    """Read a log, line by line: logs of gigabytes exist.
-
-    Only the zones of whole kernels are timed. A program's time is from the first start to the last
-    end over all its cores and processors, as in the profiler's own reports.
-    """
-    with open_lines(file) as lines:
-        chip = lines.readline(_LONGEST_LINE).strip().removeprefix("\ufeff")
-        if not chip:
-            raise InputError(file, "the file is empty")
-        found = _CHIP.fullmatch(chip)
-        if found is None:
-            expected = "ARCH: <arch>, CHIP_FREQ[MHz]: <number>, Max Compute Cores: <number>"
-            raise InputError(file, f"expected {expected!r}, found {chip[:60]!r}", line=1)
-        clock_mhz = float(found[2])
-        if not clock_mhz:
-            raise InputError(file, "expected the clock of the chip, found 0 MHz", line=1)
-        rows = CsvRows(file, lines, line=2)
-        programs, read = _programs_in(rows)
-    cores = None if found[3] is None else int(found[3])
-    return DeviceLog(found[1], clock_mhz, cores, read, programs.records(clock_mhz))
-
-
-def _programs_in(rows: CsvRows) -> tuple[_Programs, int]:
-    place = {name: at for at, name in enumerate(rows.names)}
-    phase = next((name for name in _TYPES if name in place), _TYPES[0])
-    for name in (*_NUMBERS, _RISC, _ZONE, phase):
-        if name not in place:
-            problem = f"expected a column {name!r} in the header of a device log"
-            raise InputError(rows.file, problem, line=2)
-
-    def known(row: list[str], name: str) -> int | None:
-        cell = row[place[name]].strip() if name in place else ""
-        return None if cell == "-1" else in_column(name, count, cell)
-
-    def whole(row: list[str], name: str) -> int:
-        found = known(row, name)
-        if found is None:
-            message = f"{name}: expected a number, found nothing"
-            raise CellError(message)
-        return found
-
-    programs, zone, read = _Programs(), place[_ZONE], 0
-    try:
-        for _, row in rows:
-            read += 1
-            kind = row[place[phase]].strip()
-            if row[zone].strip().endswith("-KERNEL") and kind in _STARTS | _ENDS:
-                device, x, y, cycle, run = (whole(row, name) for name in _NUMBERS)
-                key = (device, run, known(row, _TRACES[0]), known(row, _TRACES[1]))
-                risc = text(row[place[_RISC]]).strip()
-                programs.add(key, (x, y), risc, cycle, is_start=kind in _STARTS)
-    except CellError as cause:
-        raise InputError(rows.file, str(cause), line=rows.line) from cause
-    return programs, read
-
-
-class _Execution(Struct):
-    """One execution of a program; bits stand for cores and their processors."""
-
-    start: int | None = None
-    end: int = 0
-    cores: int = 0
-    begun: int = 0
-    ended: int = 0
-
-
-class _Programs:
-    """Collects programs from the starts and ends of kernels.
-
-    Where nothing else separates two executions of a program, the second start of the same
-    processor on the same core is of the second execution, and so on.
-    """
-
-    def __init__(self) -> None:
-        self._executions: defaultdict[Key, list[_Execution]] = defaultdict(list)
-        self._cores: dict[tuple[int, int], int] = {}
-        self._slots: dict[tuple[int, str], int] = {}
-
-    def add(
-        self, key: Key, place: tuple[int, int], risc: str, cycle: int, *, is_start: bool
-    ) -> None:
-        core = self._cores.setdefault(place, len(self._cores))
-        slot = 1 << self._slots.setdefault((core, risc), len(self._slots))
-        name = "begun" if is_start else "ended"
-        # The last are tried first: those before are complete, mostly.
-        own = self._executions[key]
-        at = len(own)
-        while at and not getattr(own[at - 1], name) & slot:
-            at -= 1
-        if at == len(own):
-            own.append(_Execution())
-        execution = own[at]
-        execution.cores |= 1 << core
-        if is_start:
-            execution.begun |= slot
-            execution.start = cycle if execution.start is None else min(cycle, execution.start)
-        else:
-            execution.ended |= slot
-            execution.end = max(cycle, execution.end)
-
-    def records(self, clock_mhz: float) -> tuple[ProgramTime, ...]:
-        """Return the programs by device, in order of their starts."""
-        found = []
-        for key, executions in self._executions.items():
-            for each in executions:
-                kernel_ns = None
-                if each.start is not None and each.begun == each.ended and each.end >= each.start:
-                    kernel_ns = (each.end - each.start) * (1000 / clock_mhz)
-                found.append(ProgramTime(*key, each.start, kernel_ns, each.cores.bit_count()))
-        found.sort(key=lambda each: (each.device, each.start_cycle is None, each.start_cycle or 0))
-        return tuple(found)
 
 
 #: What belongs to no region, as a metric that is recorded only.
@@ -335,55 +152,6 @@ def gated_ops(table: OpTable) -> OpGroups | None:
         for group in group_ops(table, middle_lanes(table, region)).groups
     ]
     return OpGroups(what, tuple(groups))
-
-
-PROGRAM_COUNT: Final = "program_count"
-
-
-def log_metrics(log: DeviceLog, *, file: str) -> Iterator[MetricObservation]:
-    """Yield kernel time and program count of the busiest device.
-
-    The time of a program is from its first kernel's start to the last one's end, which is what an
-    op table calls its kernel duration: both are the same metric. Replays of traces are its samples,
-    and what ran outside of them is none; without traces the whole log is one sample. A log that
-    lacks a marker gives no samples, and says why.
-    """
-    time = recorded_metric(KERNEL_TIME, Kind.TIME)
-    lost = _lost(log)
-    if lost is not None:
-        yield MetricObservation(time, (), note=f"{file}: {lost}")
-        return
-    runs = _runs_in_log(log).values()
-    yield MetricObservation(time, tuple(max(map(sum, times.values())) for times in runs))
-    most = max(len(own) for times in runs for own in times.values())
-    yield MetricObservation(recorded_metric(PROGRAM_COUNT, Kind.COUNT), (most,))
-
-
-def _lost(log: DeviceLog) -> str | None:
-    if not log.programs:
-        return "no kernel ran"
-    for program in log.programs:
-        if not program.complete:
-            place = f"program {program.run_host_id} on device {program.device}"
-            return f"{place} lacks a marker: the profiler dropped it, or the log is cut"
-    ran: dict[tuple[int, int | None], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for program in log.programs:
-        if program.replay is not None:
-            ran[program.device, program.trace][program.replay].append(program.run_host_id)
-    for (device, trace), replays in ran.items():
-        first, *others = map(sorted, replays.values())
-        if any(other != first for other in others):
-            return f"the replays of trace {trace} on device {device} ran different programs"
-    return None
-
-
-def _runs_in_log(log: DeviceLog) -> Mapping[int | None, Mapping[int, list[float]]]:
-    replayed = any(program.replay is not None for program in log.programs)
-    runs: dict[int | None, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for program in log.programs:
-        if program.kernel_ns is not None and (program.replay is not None or not replayed):
-            runs[program.replay][program.device].append(program.kernel_ns)
-    return runs
 
 
 #: What a report lists as alive, at the op that has most of it.

@@ -252,26 +252,26 @@ class CsvRows:
     """The rows of a CSV file below its header, with line numbers.
 
     Empty lines are skipped. ``last_cell_may_be_cut`` is known at the end: no line end follows it.
-    ``line`` is where the header stands, then the row.
+    ``line`` is that of the row.
     """
 
-    def __init__(self, file: Path, stream: TextIO, *, line: int = 1) -> None:
+    def __init__(self, file: Path, stream: TextIO) -> None:
         self.file = file
-        self.line = line
+        self.line = 1
         self.last_cell_may_be_cut = False
         self._stream = stream
         header = stream.readline(_LONGEST_HEADER)
         problem = None
         if not header:
-            problem = "the file is empty" if line == 1 else "the file ends before its header"
+            problem = "the file is empty"
         elif not header.strip() or len(header) >= _LONGEST_HEADER or "\0" in header:
             problem = "not a CSV file: no line of column names"
         if problem is not None:
-            raise InputError(file, problem, line=line)
+            raise InputError(file, problem, line=1)
         try:
             self.names = header_names(text(header))
         except CellError as cause:
-            raise InputError(file, str(cause), line=line) from cause
+            raise InputError(file, str(cause), line=1) from cause
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
         reader = csv.reader(self._lines(), strict=True)

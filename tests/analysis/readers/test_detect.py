@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, kind_of
-from pytest_ttnn_perf.analysis.readers.device_csv import read_device_log
 from pytest_ttnn_perf.analysis.readers.graph import read_graph_json
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_cpp_report, read_ops_csv
 from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 TEXTS = {
     ArtifactKind.OPS_CSV: "OP CODE,OP TYPE,DEVICE ID,DEVICE KERNEL DURATION [ns]\n",
-    ArtifactKind.DEVICE_LOG: "ARCH: wormhole_b0, CHIP_FREQ[MHz]: 1000, Max Compute Cores: 64\n",
     ArtifactKind.RUN_RECORD: '{"format": 1, "tests": {}}',
     ArtifactKind.TTLANG_LOG: "some output before\n=== PERF SUMMARY ===\narch: blackhole\n",
 }
@@ -47,6 +45,10 @@ def test_a_text_is_known_by_what_it_begins_with(tmp_path: Path, kind: ArtifactKi
             b"hello\n",
             "its format is not known; known formats: a run record, an ops_perf_results CSV",
         ),
+        (
+            b"ARCH: wormhole_b0, CHIP_FREQ[MHz]: 1000\n",
+            "a profile_log_device CSV is not read: give",
+        ),
         # What the profiler writes of a run without ops.
         (b"\r\n", "its format is not known; known formats: a run record"),
         (bytes(range(256)), "its format is not known; known formats: a run"),
@@ -56,6 +58,7 @@ def test_a_text_is_known_by_what_it_begins_with(tmp_path: Path, kind: ArtifactKi
     ids=[
         "empty",
         "text",
+        "device log",
         "blank",
         "binary",
         "not packed",
@@ -72,7 +75,7 @@ def test_anything_else_is_refused(tmp_path: Path, content: bytes, problem: str) 
 
 @pytest.mark.parametrize(
     "read",
-    [kind_of, read_ops_csv, read_cpp_report, read_device_log, read_graph_json, read_report_db,
+    [kind_of, read_ops_csv, read_cpp_report, read_graph_json, read_report_db,
      read_ttlang_log, read_perf_summary_json, read_sim_trace, read_tt_smi],
 )  # fmt: skip
 def test_what_cannot_be_read_is_refused_by_every_reader(
