@@ -105,12 +105,13 @@ def commands_page() -> str:
     text = COMMANDS_INTRODUCTION + "\n".join(lines) + "\n"
     for name, (_, parser) in parsers.items():
         text += f"\n## {name}\n\n{inspect.cleandoc(parser.description or '')}\n"
-        if rows := [_argument_row(action) for action in parser._actions if action.help != HELP]:
+        if rows := [_argument_row(a) for a in parser._actions if a.help not in HIDDEN]:
             text += "\n| argument | meaning |\n|---|---|\n" + "\n".join(rows) + "\n"
     return text
 
 
-HELP: Final = "show this help message and exit"
+#: The help of what has no row: options that another command explains, and help itself.
+HIDDEN: Final = frozenset({argparse.SUPPRESS, "show this help message and exit"})
 
 
 def subparsers(

@@ -76,8 +76,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.settings import Settings
 
 _FILES: Final = (
-    "an ops_perf_results CSV, a report database of ttnn, output of tt-lang, or a folder with one "
-    "of them; the format is detected"
+    "an ops_perf_results CSV, a report database, output of tt-lang, or a folder with one"
 )
 
 
@@ -132,21 +131,21 @@ def _analyses_of(subject: Subject, name: str) -> list[tuple[str, Analysis]]:
 
 
 def add_check(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "ttnn-perf check FILE [FILE ...] [options]"
     add = partial(add_argument, parser)
     add("files FILE", _FILES, nargs="*")
     add_captures(parser)
-    add("--select CODES", "only these rules, as codes or prefixes such as TTP6")
+    add("--select CODES", "only these rules or prefixes, such as TTP6")
     add("--ignore CODES", "all but these rules")
-    add("--all", "also show what would save less than 1 %% of a step, and what other rules need")
+    add("--all", "also show small savings, and what other rules need")
     add_format(parser)
     parser.set_defaults(files_anywhere=True)
 
 
 def run_check(options: argparse.Namespace) -> Result:
-    """Apply the optimization checklist to what a profiler, ttnn or tt-lang recorded.
+    """Apply the optimization checklist to the captures of one program.
 
-    It says what could be faster, what that would save, and how to fix it. Files of different
-    kinds are checked together.
+    It says what could be faster, what that would save, and how to fix it.
     """
     settings = project_settings()
     select = _codes("select", options.select) or settings.select

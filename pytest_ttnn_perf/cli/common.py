@@ -116,8 +116,8 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
     add("--csv FILE", "an ops_perf_results CSV", type=Path)
     add("--db FILE", "a report database, db.sqlite, or its folder", type=Path)
     add("--log FILE", "output of tt-lang, or of its simulator", type=Path)
-    add("--fact NAME=VALUE", "what no file says, such as target=n150 or "
-        "production_shape=8192x8192", action="append", type=fact, default=[])  # fmt: skip
+    add("--fact NAME=VALUE", "a fact, such as production_shape=8192x8192", action="append",
+        type=fact, default=[])  # fmt: skip
     add_window(parser)
     add_chip(parser)
 

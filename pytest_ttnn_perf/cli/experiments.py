@@ -45,7 +45,7 @@ def add_ab(parser: argparse.ArgumentParser) -> None:
     add_argument(parser, "ref REF", "a branch, tag or commit")
     _add_rounds(parser, "side", "both sides", USUAL_ROUNDS)
     add_format(parser)
-    add_script(parser)
+    add_script(parser, shown=False)
     _pass_on(parser)
 
 
@@ -71,8 +71,8 @@ def run_ab(options: argparse.Namespace) -> Result:
     """Compare the working tree with REF, measured alternately in fresh processes.
 
     Each round is judged as a pair, so drift of the machine does not matter. No baseline is
-    needed or written. All other arguments are passed to pytest. Exit code 7: some results are
-    inconclusive.
+    needed or written. All other arguments are passed to pytest; what follows -- is a command,
+    with the options of ttnn-perf run. Exit code 7: some results are inconclusive.
     """
     from pytest_ttnn_perf.experiments.ab import ab
 
@@ -247,7 +247,7 @@ def add_try(parser: argparse.ArgumentParser) -> None:
     _add_rounds(parser, "side", "both sides", USUAL_ROUNDS)
     add("--approved-by NAME", "who agreed to the change, kept in the journal")
     add("--format", "output format (default: table)", choices=("table", "json"), default="table")
-    add_script(parser)
+    add_script(parser, shown=False)
     _pass_on(parser)
 
 
@@ -257,8 +257,8 @@ def run_try(options: argparse.Namespace) -> Result:
     Both are measured alternately, each time in a fresh process. The answer is KEEP, REVERT,
     CANNOT_TELL or NOT_COMPARABLE. What is committed, or was answered with KEEP since, is kept.
     Nothing is committed or reverted: the commands are printed. All other arguments are passed
-    to pytest; what follows -- is a command, as that of ttnn-perf run. Exit code 1: revert, or
-    not comparable; 7: cannot tell.
+    to pytest; what follows -- is a command, with the options of ttnn-perf run. Exit code 1: revert,
+    or not comparable; 7: cannot tell.
     """
     from pytest_ttnn_perf.experiments.journal import Decision
     from pytest_ttnn_perf.experiments.try_change import try_change, try_document, try_lines

@@ -71,11 +71,12 @@ from pytest_ttnn_perf.cli.common import (
 from pytest_ttnn_perf.core.codec import encode
 from pytest_ttnn_perf.core.errors import InputError, UsageError
 from pytest_ttnn_perf.core.files import write_text
+from pytest_ttnn_perf.core.hardware import Environment
 from pytest_ttnn_perf.core.metric import Better, representative
-from pytest_ttnn_perf.core.observation import encode_run, value_of
+from pytest_ttnn_perf.core.observation import JudgedTest, Observation, Run, encode_run, value_of
 from pytest_ttnn_perf.core.ops import category_of
 from pytest_ttnn_perf.core.text import counted, duration
-from pytest_ttnn_perf.experiments.compare_runs import Pair, Reading, compare_runs
+from pytest_ttnn_perf.experiments.paired import Difference, Pair, Reading, by_op_of, pairs_of
 from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.gate.sweeps import sweeps_of
 from pytest_ttnn_perf.gate.targets import encode_targets
@@ -106,9 +107,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.baseline import Session
     from pytest_ttnn_perf.core.hardware import Hardware, Scalar
     from pytest_ttnn_perf.core.metric import Metric
-    from pytest_ttnn_perf.core.observation import Artifact, MetricObservation, Run, Verdict
+    from pytest_ttnn_perf.core.observation import Artifact, MetricObservation, Verdict
     from pytest_ttnn_perf.core.ops import OpTable
-    from pytest_ttnn_perf.experiments.compare_runs import RunComparison
     from pytest_ttnn_perf.gate.targets import Target, TargetEntry
     from pytest_ttnn_perf.report.tables import Block
 
@@ -493,6 +493,64 @@ def run_compare(options: argparse.Namespace) -> Result:
         raise UsageError(f"a capture is compared with another of its kind: {found}")
     listing = _captures_listing(read_artifact(before), read_artifact(after), kinds[0].value)
     return Result(listing.text(options.format))
+
+
+class RunComparison(Struct, frozen=True):
+    """Two runs, metric by metric, with what else differs.
+
+    ``troubles`` are the run (``before`` or ``after``), the test, and why it may lack metrics.
+    ``by_op`` has the ops behind the change of a test's times, in a sentence.
+    """
+
+    before: Run
+    after: Run
+    pairs: tuple[Pair, ...]
+    environment: tuple[Difference, ...] = ()
+    troubles: tuple[tuple[str, str, str], ...] = ()
+    by_op: dict[str, str] = {}
+
+
+#: What differs between any two runs, or any two commits, and says nothing.
+_FLEETING: Final = frozenset(
+    {"started_at", "load_1m", "committed_at", "parents", "attempt", "shard"}
+)
+
+
+def compare_runs(before: Run, after: Run) -> RunComparison:
+    """Join two runs; what only the second has comes last."""
+    pairs: list[Pair] = []
+    by_op: dict[str, str] = {}
+    for test in dict.fromkeys([*before.tests, *after.tests]):
+        first, second = (_judged(run, test) for run in (before, after))
+        pairs += pairs_of(first, second)
+        sentence = by_op_of(first.observation, second.observation)
+        by_op |= {test: sentence} if sentence is not None else {}
+    environment = (
+        Difference(name, then, now)
+        for name in Environment.__struct_fields__
+        if name not in _FLEETING
+        for then, now in [(getattr(run.environment, name) for run in (before, after))]
+        if then != now
+    )
+    troubles = (*_troubles("before", before), *_troubles("after", after))
+    return RunComparison(before, after, tuple(pairs), tuple(environment), troubles, by_op)
+
+
+def _judged(run: Run, test: str) -> JudgedTest:
+    if test not in run.tests:
+        return JudgedTest(Observation(test))
+    judged = run.tests[test]
+    seen = judged.observation
+    return replace(judged, observation=replace(seen, hardware=seen.hardware or run.hardware))
+
+
+def _troubles(name: str, run: Run) -> Iterator[tuple[str, str, str]]:
+    for test, judged in run.tests.items():
+        observation = judged.observation
+        if observation.ended:
+            yield name, test, str(observation.ended)
+        elif not observation.metrics:
+            yield name, test, "the test recorded no metric"
 
 
 #: How notes begin: of metrics that were compared, and of others.

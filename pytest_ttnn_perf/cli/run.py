@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import contextlib
 import os
@@ -11,7 +12,7 @@ import sys
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytest_ttnn_perf.cli.common import add_argument, number_within
 from pytest_ttnn_perf.core.baseline import SCRIPT_FACT
@@ -30,7 +31,6 @@ from pytest_ttnn_perf.measure.profilers import (
 from pytest_ttnn_perf.report.tables import Line, Result, json_text, printed, stdout_style
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.report.run import RunResult
@@ -66,9 +66,12 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(passes_on=True)
 
 
-def add_script(parser: argparse.ArgumentParser) -> None:
-    """Add what says how a script is measured."""
-    add = partial(add_argument, parser)
+def add_script(parser: argparse.ArgumentParser, *, shown: bool = True) -> None:
+    """Add what says how a script is measured; the help of one command has it."""
+
+    def add(names: str, text: str, **settings: Any) -> None:
+        add_argument(parser, names, text if shown else argparse.SUPPRESS, **settings)
+
     add("--profiler", "run with the profile of tt-lang, its cycles by line, its simulator, or a "
         "clock alone (default: auto, ttlang or sim)",
         choices=(_AUTO, *(each.value for each in ScriptPass)), default=_AUTO)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Statistics of rounds.
+"""Pairs of metrics, and statistics of rounds.
 
 Two versions are measured in turns, in random order. Each round gives one ratio, and what drifts is
 in both of its halves. Rounds are judged at looks: after the fourth, and after every later one. A
@@ -12,21 +12,129 @@ from __future__ import annotations
 
 import random
 from functools import lru_cache
-from math import erfc, exp, expm1, hypot, log, log1p, pi, sqrt
+from math import erfc, exp, expm1, hypot, inf, isfinite, log, log1p, pi, sqrt
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
+from pytest_ttnn_perf.core.hardware import first_difference
 from pytest_ttnn_perf.core.metric import Better, median
-from pytest_ttnn_perf.core.observation import NO_LIMITS, Limits, Outcome, Reason, Verdict
+from pytest_ttnn_perf.core.observation import (
+    NO_LIMITS,
+    Limits,
+    Outcome,
+    Reason,
+    Verdict,
+    value_of,
+)
 from pytest_ttnn_perf.core.settings import MIN_ROUNDS
+from pytest_ttnn_perf.gate.judging import observed_change_by_op
 from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, POLICY, mad, t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytest_ttnn_perf.core.hardware import Scalar
     from pytest_ttnn_perf.core.metric import Metric
-    from pytest_ttnn_perf.experiments.compare_runs import Difference
+    from pytest_ttnn_perf.core.observation import JudgedTest, Observation
+
+
+# One metric of one test in two runs, or on both sides of a comparison.
+
+
+class Difference(Struct, frozen=True):
+    """A field that differs between two runs; None if it is missing."""
+
+    field: str
+    before: Scalar
+    after: Scalar
+
+
+class Reading(Struct, frozen=True):
+    """One run's value of a metric; None without a finite number."""
+
+    metric: Metric
+    value: float | None
+
+
+class Pair(Struct, frozen=True):
+    """One metric of one test in both runs.
+
+    A run that does not have it has None. ``obstacle`` forbids comparing the two.
+    """
+
+    test: str
+    metric: str
+    before: Reading | None
+    after: Reading | None
+    obstacle: Difference | None = None
+
+    @property
+    def unit(self) -> str | None:
+        units = {reading.metric.unit for reading in (self.before, self.after) if reading}
+        return units.pop() if len(units) == 1 else None
+
+    @property
+    def values(self) -> tuple[float, float] | None:
+        if self.obstacle or self.before is None or self.after is None:
+            return None
+        before, after = self.before.value, self.after.value
+        return None if before is None or after is None else (before, after)
+
+    @property
+    def change(self) -> float | None:
+        """Relative change (0.05 = 5 % more); None from zero."""
+        if self.values is None:
+            return None
+        before, after = self.values
+        if before == after:
+            return 0.0
+        change = (after - before) / abs(before) if before else inf
+        return change if isfinite(change) else None
+
+
+def pairs_of(before: JudgedTest, after: JudgedTest) -> list[Pair]:
+    """Join two observations of a test, metric by metric."""
+    first, second = before.observation, after.observation
+    differs = first_difference(first.setting, second.setting)
+    obstacle = _other_hardware(first, second) or (Difference(*differs) if differs else None)
+    pairs = []
+    for name in dict.fromkeys([*first.metrics, *second.metrics]):
+        then, now = (_reading(side, name) for side in (before, after))
+        in_the_way = (obstacle or _other_metric(then.metric, now.metric)) if then and now else None
+        pairs.append(Pair(first.test, name, then, now, in_the_way))
+    return pairs
+
+
+def by_op_of(first: Observation, second: Observation) -> str | None:
+    return None if _other_hardware(first, second) else observed_change_by_op(first, second)
+
+
+def _reading(judged: JudgedTest, name: str) -> Reading | None:
+    observed = judged.observation.metrics.get(name)
+    if observed is None:
+        return None
+    own = (verdict for verdict in judged.verdicts if verdict.metric.name == name)
+    return Reading(observed.metric, value_of(observed, next(own, None)))
+
+
+def _other_hardware(first: Observation, second: Observation) -> Difference | None:
+    before, after = first.hardware, second.hardware
+    if before is None or after is None or before.key == after.key:
+        return None
+    return Difference("hardware", before.key, after.key)
+
+
+def _other_metric(before: Metric, after: Metric) -> Difference | None:
+    part = before.differs_from(after)
+    if part:
+        return Difference(part, before.part(part), after.part(part))
+    if before.source is not after.source:
+        return Difference("source", before.source.value, after.source.value)
+    return None
+
+
+# Rounds.
 
 
 class Round(NamedTuple):

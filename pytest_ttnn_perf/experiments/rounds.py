@@ -33,8 +33,14 @@ from pytest_ttnn_perf.core.observation import (
 )
 from pytest_ttnn_perf.core.settings import MIN_ROUNDS
 from pytest_ttnn_perf.core.text import counted
-from pytest_ttnn_perf.experiments.compare_runs import by_op_of, pairs_of
-from pytest_ttnn_perf.experiments.paired import Comparison, Plan, Round, judge_rounds
+from pytest_ttnn_perf.experiments.paired import (
+    Comparison,
+    Plan,
+    Round,
+    by_op_of,
+    judge_rounds,
+    pairs_of,
+)
 from pytest_ttnn_perf.experiments.repository import Builds, remove_leftovers, temporary_checkout
 from pytest_ttnn_perf.gate.judge import judge_test, session_of, with_parts_explaining
 from pytest_ttnn_perf.gate.record import ignore_folder
@@ -50,7 +56,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from pytest_ttnn_perf.core.settings import Settings
-    from pytest_ttnn_perf.experiments.compare_runs import Pair
+    from pytest_ttnn_perf.experiments.paired import Pair
     from pytest_ttnn_perf.experiments.repository import Commit
 
     Seen = Sequence[Observation]

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.cli.files import comparison_listing
+from pytest_ttnn_perf.cli.files import RunComparison, comparison_listing
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from pytest_ttnn_perf.core.observation import JudgedTest, Observation, Run
-from pytest_ttnn_perf.experiments.compare_runs import Difference, Pair, Reading, RunComparison
+from pytest_ttnn_perf.experiments.paired import Difference, Pair, Reading
 from pytest_ttnn_perf.report.tables import Style
 
 if TYPE_CHECKING:

@@ -139,9 +139,9 @@ def inside(versions: Versions, monkeypatch: pytest.MonkeyPatch) -> Versions:
     return versions
 
 
-@pytest.mark.parametrize("ref", ["no-such-branch", "HEAD:src", "-x"])
+@pytest.mark.parametrize("ref", ["no-such-branch", "HEAD:src"])
 def test_what_is_no_commit_is_refused(inside: Versions, ref: str) -> None:
-    ran = run_command("ab", "--", ref)
+    ran = run_command("ab", ref)
     assert (ran.code, ran.text) == (2, "")
     expected = "expected a branch, a tag or a commit"
     assert ran.errors == f"ttnn-perf: {ref!r} is not a commit of {inside.root}: {expected}\n"
