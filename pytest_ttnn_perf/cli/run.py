@@ -67,7 +67,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def add_script(parser: argparse.ArgumentParser, *, shown: bool = True) -> None:
-    """Add what says how a script is measured; the help of one command has it."""
+    """Add the options of a script; ``run`` alone shows them."""
 
     def add(names: str, text: str, **settings: Any) -> None:
         add_argument(parser, names, text if shown else argparse.SUPPRESS, **settings)
