@@ -67,7 +67,7 @@ def _write_ours(folder: Path, chance: random.Random) -> None:
         baselines[name] = TestBaseline(Acceptance("2026-11-16T00:00:00Z"), stored)
     write_run(Run(HARDWARE, tests), folder / "run.json")
     changes = {name: _always(baseline) for name, baseline in baselines.items()}
-    BaselineStore(folder / "baselines").amend(HARDWARE, changes)
+    BaselineStore(folder / "baselines").amend_keys({HARDWARE: changes})
 
 
 def _always(baseline: TestBaseline) -> Callable[[TestBaseline | None], TestBaseline]:

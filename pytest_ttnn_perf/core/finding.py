@@ -103,6 +103,7 @@ MERGED: Final = {
     "TTP501": "TTP502",
     "TTP604": "TTP603",
     "TTP606": "TTP607",
+    "TTP903": "TTP901",
     "TTP904": "TTP907",
 }
 
@@ -128,7 +129,7 @@ class Role(Enum):
     """
 
     #: It asks what the gate judges too.
-    REPEATS_VERDICT = "901 903"
+    REPEATS_VERDICT = "901"
     #: It repeats the line of a target.
     REPEATS_TARGET = "905"
     #: It asks about the machine: what it finds is said once, whichever test met it.
@@ -137,7 +138,7 @@ class Role(Enum):
     #: all of these are silent, nothing that the others say makes the step done.
     DECIDES_STEP = "101 103 201 203 303 305 316 401 402 404 502 503 601 602 603 607 703 704 901"
     #: It keeps the final PCC open.
-    GUARDS_PCC = "901 902 903 907 909"
+    GUARDS_PCC = "901 902 907 909"
     #: It says what no rule explains: where that is most of a step, silence means nothing.
     NAMES_UNEXPLAINED = "315"
 

@@ -102,6 +102,8 @@ class GateRun:
     _tests: dict[str, JudgedTest] = field(default_factory=dict)
     #: The names that tests are filed under, by node id, where that is not the id.
     _identities: dict[str, str] = field(default_factory=dict)
+    #: The node ids of names that tests are filed under, where that is not the id.
+    node_ids: dict[str, str] = field(default_factory=dict)
     #: The last node id of each name that tests are filed under.
     _items: dict[str, str] = field(default_factory=dict)
     #: The controls of the confirm pass that is under way.
@@ -158,9 +160,9 @@ class GateRun:
         self.journal.open(replace(self.run, coverage=None))
 
     def identify(self, test: str, identity: str) -> None:
-        """File a test under a name; older baselines have its id."""
+        """File a test under a name."""
         self._identities[test] = identity
-        self.store.node_ids[identity] = test
+        self.node_ids[identity] = test
 
     def identity(self, test: str) -> str:
         """Return the name that a test is filed under."""

@@ -70,17 +70,13 @@ def orphans_in(
     """
     assert run.coverage is not None, "only what was collected tells what is gone"
     existing = {*run.tests, *run.coverage.others}
-    identities = {j.observation.node_id: test for test, j in run.tests.items()}
     functions = run.coverage.functions(run.tests)
     for test, file in stored_tests(files):
         hardware = file.content.hardware
-        identity = identities.get(test)
-        if identity is not None and split_test_id(identity)[1] not in file.content.tests:
-            continue  # stored before some parameters were left out of the name: found even so
         stored = file.content.tests[split_test_id(test)[1]]
         if stored.is_of_script:
             continue  # no collection meets it
-        gone = test not in existing and (identity is not None or run.coverage.covers(test))
+        gone = test not in existing and run.coverage.covers(test)
         if gone and (hardware in used or function_of(test) not in functions):
             yield Orphan(hardware, test)
 
@@ -109,10 +105,9 @@ def lost_tests(run: Run, store: BaselineStore) -> Iterator[str]:
     """Yield tests with a baseline that a full run has missed."""
     if run.coverage is None or not run.complete or not store.root.is_dir():
         return
-    measured = {*run.tests, *(judged.observation.node_id for judged in run.tests.values())}
     for test, file in stored_tests(store.all_files(hardware_of(run))):
         is_of_script = file.content.tests[split_test_id(test)[1]].is_of_script
-        if test not in measured and not is_of_script and run.coverage.asks_for(test):
+        if test not in run.tests and not is_of_script and run.coverage.asks_for(test):
             yield test
 
 

@@ -64,8 +64,6 @@ def judge_observation(
 ) -> JudgedTest:
     """Judge one test on its own hardware, else on ``hardware``."""
     store, own = suites.store, observation.hardware or hardware
-    if observation.node_id is not None:
-        store.node_ids.setdefault(observation.test, observation.node_id)
     # Decoding refuses a record that lacks both: no test may drop out of the judging here.
     assert own is not None, f"{observation.test} has no hardware"
     baseline = store.find(own, observation.test)

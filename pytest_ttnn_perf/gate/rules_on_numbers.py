@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from math import isfinite
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
@@ -175,8 +174,6 @@ NO_PCC: Final = "the test checks no PCC"
 _NO_BASELINE: Final = "there is no baseline of a PCC to compare with"
 #: The suffixes of what is recorded with every PCC that exists.
 _BESIDE: Final = ("_max_abs_error", "_relative_l2")
-#: How a PCC that does not exist says that the output is not finite.
-_NOT_FINITE: Final = re.compile(r"\bactual holds \d+ NaN and \d+ infinite\b")
 
 
 def accuracies(observation: Observation) -> Sequence[MetricObservation]:
@@ -581,7 +578,9 @@ def pcc_below_limit(
 
     ## What to do
     Undo the last change of a format, a fidelity or a layout; then compare layer by layer, with
-    `ttnn_perf.check_layers` or comparison mode of TTNN, to find where the outputs part.
+    `ttnn_perf.check_layers` or comparison mode of TTNN, to find where the outputs part. NaN mostly
+    comes from a softmax or an exponential without its maximum subtracted, a division by a sum over
+    padding, an uninitialised cache, or weights beyond the range of a block format.
 
     ## When it is no problem
     Never. A model that cannot reach 0.99 sets a limit of its own, with its reason.
@@ -654,39 +653,6 @@ def pcc_not_checked(observation: Observation) -> Answer:
             "only the device was measured: outputs are checked in another pass"
         )
     return Answer.found("the test measures its model without checking the output")
-
-
-@rule("TTP903", "non-finite-output", Severity.ERROR, Input.TEST)
-def non_finite_output(observation: Observation) -> Answer:
-    """The output holds values that are not finite.
-
-    ## What it finds
-    Outputs with NaN or infinite values, and accuracies that are not a number. An expected output
-    that is not finite is found by TTP901.
-
-    ## Why it matters
-    No correlation over them exists. Helpers that clamp or ignore NaN call such an output perfect.
-
-    ## What to do
-    Find the first op that gives one, with comparison mode of TTNN. Usual causes: a softmax or an
-    exponential without its maximum subtracted, a division by a sum over padding, an uninitialised
-    cache, weights beyond the range of a block format.
-
-    ## When it is no problem
-    Masks of minus infinity that are an output by design: compare them after a softmax.
-    """
-    checked = accuracies(observation)
-    if not checked:
-        return Answer.not_measured("the test checks no output")
-    bad = [
-        output
-        for output in checked
-        if math.isnan(worst_of(output)) and (not output.note or _NOT_FINITE.search(output.note))
-    ]
-    problems = [f"{output.metric.name}: {output.note or 'not a number'}" for output in bad]
-    evidence = (Evidence(output.metric.name) for output in bad)
-    limit = Limit(0, "outputs", "NaN and infinity are never right")
-    return limit.at_most(len(bad), "; ".join(problems), evidence)
 
 
 def _compared(
@@ -935,7 +901,7 @@ def wrong_scale(
 _RULES: Final = (
     *(cold_samples, busy_host, axis_without_effect, nothing_gated),
     *(device_behind_e2e, low_io_overlap, transfer_bound),
-    *(pcc_below_limit, pcc_not_checked, non_finite_output),
+    *(pcc_below_limit, pcc_not_checked),
     *(target_missed, pcc_limit_lowered, pcc_error_grew, wrong_scale),
 )
 #: The rules that wait for all numbers of a test; the others look at the process that measured it.

@@ -124,9 +124,8 @@ def _parsed(column: str, cell: str) -> str | float | None:
 LOCK_TIMEOUT_S: Final = 60.0
 #: The former content of files that are being changed, see ``transaction``.
 UNDO: Final = ".undo.json"
-#: The files that git ignores in the folder of baselines, now and formerly.
+#: The files that git ignores in the folder of baselines.
 _IGNORED: Final = "/.lock\n/.gitignore\n/.undo.json\n.*.ttnn_perf.new\n"
-_FORMER_IGNORED: Final = b"/.lock\n/.gitignore\n"
 
 
 class StoredFile(Struct, frozen=True):
@@ -141,9 +140,6 @@ class BaselineStore(Struct):
     """The baselines under one folder; writing reads files again."""
 
     root: Path
-    #: The node ids of tests that are filed under another name: older baselines of theirs are
-    #: filed under the id, and move when they are written.
-    node_ids: dict[str, str] = {}
     _read: dict[Path, BaselineFile | None] = {}
     _found: dict[tuple[Hardware, str], BaselineFile | None] = {}
     _settled: bool = False
@@ -155,14 +151,7 @@ class BaselineStore(Struct):
             path = baseline_path(self.root, hardware, test_file)
             self._found[hardware, test_file] = self._file(path)
         file = self._found[hardware, test_file]
-        return file.tests.get(self._stored_name(file, test)) if file else None
-
-    def _stored_name(self, file: BaselineFile, test: str) -> str:
-        name = split_test_id(test)[1]
-        if name in file.tests or test not in self.node_ids:
-            return name
-        node_name = split_test_id(self.node_ids[test])[1]
-        return node_name if node_name in file.tests else name
+        return file.tests.get(split_test_id(test)[1]) if file else None
 
     def neighbours(self, hardware: Hardware) -> Iterator[TestBaseline]:
         """Yield every baseline on ``hardware`` that can be read.
@@ -196,15 +185,10 @@ class BaselineStore(Struct):
 
     def keys_with(self, test: str) -> tuple[str, ...]:
         """Name the hardware keys that have a baseline of ``test``."""
-        place = relative_path(split_test_id(test)[0])
+        test_file, name = split_test_id(test)
+        place = relative_path(test_file)
         found = (self._file(folder / place) for folder in self._key_folders())
-        return tuple(
-            sorted(
-                file.hardware.key
-                for file in found
-                if file and self._stored_name(file, test) in file.tests
-            )
-        )
+        return tuple(sorted(file.hardware.key for file in found if file and name in file.tests))
 
     def names_in(self, hardware: Hardware, test_file: str) -> frozenset[str]:
         """Return the names of a file's stored tests."""
@@ -242,8 +226,8 @@ class BaselineStore(Struct):
         place = PurePosixPath(*path.relative_to(self.root).parts[1:])
         return StoredFile(path, content.test_file or test_file_of(place), content)
 
-    def amend(self, hardware: Hardware, changes: Mapping[str, Change]) -> tuple[Path, ...]:
-        """Change the baselines of some tests; all other tests keep theirs.
+    def amend_keys(self, changes: Mapping[Hardware, Mapping[str, Change]]) -> tuple[Path, ...]:
+        """Change baselines of some tests, of all keys or none; others keep theirs.
 
         Each change is applied to what is stored at that moment, under the lock: of two runs that
         add a session at once, neither loses its own.
@@ -252,10 +236,6 @@ class BaselineStore(Struct):
             WriteError: nothing was changed.
             InputError: a file that is to be changed became unreadable; nothing was changed.
         """
-        return self.amend_keys({hardware: changes})
-
-    def amend_keys(self, changes: Mapping[Hardware, Mapping[str, Change]]) -> tuple[Path, ...]:
-        """Change baselines of several keys: all of them, or none."""
         with self.locked():
             return self._amend_keys(changes)
 
@@ -293,16 +273,9 @@ class BaselineStore(Struct):
         known = test_file_of(relative_path(test_file))
         tests = dict(current.tests)
         for name, change in changes.items():
-            stored = self._stored_name(current, f"{test_file}::{name}")
-            before = tests.pop(stored, None)
-            test = change(before)
+            test = change(tests.pop(name, None))
             place = ops_path(f"{test_file}::{name}")
             table = key_folder(self.root, hardware) / place
-            replaced = test is None or test.op_table is not None
-            if stored != name and before and before.ops and replaced:
-                former = key_folder(self.root, hardware) / before.ops
-                self._check_place(hardware, former, doing="remove")
-                texts[former] = None
             if test is None:
                 self._check_place(hardware, table, doing="remove")
                 texts[table] = None
@@ -377,7 +350,7 @@ class BaselineStore(Struct):
             found = "a link" if file.is_symlink() else no_file_at(file)
             if found is not None:
                 raise WriteError(file, OSError(f"expected a file, found {found}"))
-        if not ignore.exists() or ignore.read_bytes() == _FORMER_IGNORED:
+        if not ignore.exists():
             write_text(ignore, _IGNORED)
         try:
             with FileLock(lock, timeout=LOCK_TIMEOUT_S):

@@ -451,7 +451,7 @@ class Printing(_ProfiledPass):
 
     def read_output(self, text: str) -> Artifact:
         artifact = Instruments.read_output(self, text)
-        why = "tt-lang printed no profile: no kernel of its own ran"
+        why = "tt-lang printed no profile: no kernel of its own ran, or -s let its output through"
         return artifact if artifact.metrics else _no_data(why, _OF_KERNELS)
 
     def run(self, workload: Workload, timings: Timings, _: Plan) -> tuple[Any, Artifact]:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from math import ceil, log
 from threading import Lock
 from time import perf_counter_ns, process_time_ns, thread_time_ns
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, TextIO
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 
@@ -354,45 +353,3 @@ class _Turn(AbstractContextManager[object]):
             if not self._depth and self._held is not None:
                 with self._held:
                     flock(self._held, LOCK_UN)  # closing is not enough: a fork may have the file
-
-
-#: More than any profiler prints; a test that prints without end must not fill the memory.
-_MOST_KEPT: Final = 1 << 24
-
-
-class Tee:
-    """A stream that also keeps what is written to it."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._kept: list[str] = []
-        self._room = _MOST_KEPT
-
-    def write(self, text: str) -> int:
-        if self._room > 0:
-            self._kept.append(text)
-            self._room -= len(text)
-        return self._stream.write(text)
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self.write(line)
-
-    @property
-    def kept(self) -> str:
-        return "".join(self._kept)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
-@contextmanager
-def kept_output() -> Iterator[Tee]:
-    stream = sys.stdout
-    sys.stdout = tee = Tee(stream)
-    try:
-        yield tee
-    finally:
-        # A test that put another stream there, and left it, keeps it.
-        if sys.stdout is tee:
-            sys.stdout = stream

@@ -7,7 +7,7 @@ import inspect
 import os
 import sys
 import threading
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from time import perf_counter_ns, time
 from typing import TYPE_CHECKING, Any, Final
@@ -57,8 +57,6 @@ if TYPE_CHECKING:
 
 #: What needs no variables in the environment of the process.
 _UNPROFILED: Final = frozenset({ProfilerKind.OFF, ProfilerKind.REALTIME})
-#: With one of these set, tt-lang prints a profile after every call of a kernel.
-_PROFILES: Final = ("TTLANG_PERF_DUMP", "TTLANG_AUTO_PROFILE", "TTLANG_SIGNPOST_PROFILE")
 _NOTHING: Final = nullcontext()
 
 
@@ -97,7 +95,6 @@ class Worker:
         self.running: pytest.Item | None = None
         #: The error of a subtest of the running test, whose own call passes even so.
         self.failed_subtest: str | None = None
-        self.printed = ""
         #: Observes the helpers that tests call; None where that is not wanted.
         self.helpers = HelperFinder() if settings.observe is not Observe.OFF else None
         #: The tests that are known to start a profiled process of their own.
@@ -161,7 +158,7 @@ class Worker:
         whole = observer is not None and not candidate and not _uses_fixture(item)
         began_s = time()
         try:
-            with observer.turn if observer and whole else _NOTHING, self._kept_output(item):
+            with observer.turn if observer and whole else _NOTHING:
                 if observer is not None:
                     self.watch.begin(observer)
                     if self.helpers is not None:
@@ -200,21 +197,6 @@ class Worker:
     def _forget_unrecognised(self, item: pytest.Item, observer: Observer | None) -> None:
         if observer is not None and not (observer.recognised or observer.profiles_itself):
             del item.stash[OBSERVER]
-
-    @contextmanager
-    def _kept_output(self, item: pytest.Item) -> Generator[None]:
-        """Keep what a test prints where pytest does not: with ``-s``."""
-        self.printed = ""
-        if item.config.getoption("capture") != "no" or not any(map(os.environ.get, _PROFILES)):
-            yield
-            return
-        from pytest_ttnn_perf.measure.timing import kept_output
-
-        with kept_output() as output:
-            try:
-                yield
-            finally:
-                self.printed = output.kept
 
     def _observer(self, item: pytest.Item) -> Observer | None:
         """Make the observer beforehand: a test that raises leaves a record."""
@@ -274,7 +256,7 @@ class Worker:
                 self.failed_subtest = f"in a subtest: {_raised(call, report)}"
         elif observer is not None and report.outcome != "skipped":
             failed = _raised(call, report) if report.failed else self.failed_subtest
-            observer.read_output(report.capstdout + report.capstderr or self.printed)
+            observer.read_output(report.capstdout + report.capstderr)
             self._identify(item, report)
             self._attach_observed(item, report, checked(observer, failed))
         return report

@@ -212,7 +212,7 @@ class RunReport:
         Only those that compare ask git for a commit.
         """
         base = self._base if compares else None
-        return replace(self._rerun, node_ids=self.gate.store.node_ids, base=base)
+        return replace(self._rerun, node_ids=self.gate.node_ids, base=base)
 
     @cached_property
     def _base(self) -> str | None:

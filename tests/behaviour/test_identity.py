@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,7 +32,6 @@ RENAMING = """
     def pytest_make_parametrize_id(config, val, argname):
         return f"{argname}={val}"
 """
-FULL = {"test_fps[1-163.85]", "test_fps[8-90.5]", "test_plain"}
 FILED = {"test_fps[1]", "test_fps[8]", "test_plain"}
 
 
@@ -73,35 +71,6 @@ def test_workers_and_confirm_passes_find_the_test_by_its_node_id(model: Project)
     judged = record_of(model)["tests"]["test_model.py::test_fps[1]"]
     assert judged["node_id"] == "test_model.py::test_fps[1-170.0]"
     assert judged["metrics"]["latency"]["confirmations"] == [[20.0, 20.0]]
-
-
-@pytest.fixture
-def older(project: Project) -> Project:
-    """A project whose baselines were recorded when whole ids were what tests are filed under."""
-    configure(project, "identity_ignores = []")
-    write(project, TESTS)
-    assert project.pytest("--ttnn-perf-update=new").code == 0
-    assert set(project.stored()) == FULL
-    (project.path / "pyproject.toml").unlink()
-    return project
-
-
-RENAME = (
-    "ttnn-perf baseline rename 'test_model.py::test_fps[1-163.85]' 'test_model.py::test_fps[1]'"
-)
-
-
-def test_a_baseline_under_the_whole_id_is_found_and_no_orphan(older: Project) -> None:
-    ran = older.pytest("--ttnn-perf")
-    assert ran.code == 0, ran.text
-    assert "orphaned" not in ran.text
-    assert older.cli(*shlex.split(RENAME)[1:]).code == 0
-    assert set(older.stored()) == {"test_fps[1]", "test_fps[8-90.5]", "test_plain"}
-    write(older, BUMPED, slower=20.0)
-    ran = older.pytest("--ttnn-perf", "-k", "test_fps", "--ttnn-perf-json", "run.json")
-    for test in ("test_fps[1-170.0]", "test_fps[8-90.5]"):
-        assert f"FAILED test_model.py::{test} - REGRESSED" in ran.text
-    assert older.cli("gate", "run.json").code == 1
 
 
 TWINS = """

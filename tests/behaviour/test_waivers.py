@@ -42,7 +42,8 @@ def test_a_waived_error_fails_nothing_and_says_why_by_the_reason_of_the_test(
         ),
         (
             ["[tool.ttnn_perf.rules.TTP999]", "share = 0.1"],
-            "rules.TTP999: there is no such rule; `ttnn-perf rules` lists them",
+            "rules.TTP999: there is no such rule; `ttnn-perf rules` lists them; "
+            "did you mean TTP909?",
         ),
     ],
 )

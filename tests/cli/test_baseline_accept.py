@@ -86,11 +86,11 @@ def test_an_improvement_of_one_process_may_be_luck(desk: Desk) -> None:
         (timed([1.0], problems=["tolerance=5"]), "tolerance=5", "fix that"),
         (
             timed([1.0], findings=[{
-                "code": "TTP903", "name": "non-finite-output", "severity": "error",
+                "code": "TTP901", "name": "pcc-below-limit", "severity": "error",
                 "outcome": "FOUND", "reason": "NaN in the output", "evidence": [],
             }]),
-            "TTP903 non-finite-output: NaN in the output",
-            "ttnn-perf rules TTP903",
+            "TTP901 pcc-below-limit: NaN in the output",
+            "ttnn-perf rules TTP901",
         ),
     ],
 )  # fmt: skip

@@ -54,7 +54,7 @@ def append(root: Path, name: str, first: str, count: str) -> None:
     sys.stdin.readline()
     for median in range(int(first), int(first) + int(count)):
         change = appending(median)
-        store.amend(HARDWARE, {f"{FILE}::{name}": change, f"{FILE}::shared": change})
+        store.amend_keys({HARDWARE: {f"{FILE}::{name}": change, f"{FILE}::shared": change}})
 
 
 def hold(root: Path) -> None:

@@ -149,7 +149,7 @@ def test_nothing_is_written_removed_or_moved_through_it(
         if way is WAYS[-1]:
             break  # a file of its own, however large, may be replaced
         with pytest.raises(WriteError) as raised:
-            BaselineStore(root).amend(HARDWARE, {TEST: change})
+            BaselineStore(root).amend_keys({HARDWARE: {TEST: change}})
         assert str(raised.value).endswith(f", found {found}")
         assert f"{FILE.removesuffix('.py')}.ops/test_a.csv: cannot " in str(raised.value)
     words = ("baseline", "rename", TEST, f"{FILE}::test_b", "--baselines", root)

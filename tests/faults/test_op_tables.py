@@ -28,7 +28,7 @@ def table(total_ns: float) -> OpGroups:
 
 def amend(root: Path, total_ns: float) -> None:
     baseline = replace(stored(int(total_ns)), op_table=table(total_ns))
-    BaselineStore(root).amend(HARDWARE, {TEST: lambda _: baseline})
+    BaselineStore(root).amend_keys({HARDWARE: {TEST: lambda _: baseline}})
 
 
 def ops_file(root: Path) -> Path:

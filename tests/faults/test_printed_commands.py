@@ -64,8 +64,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
         (tmp_path / name).mkdir()
     moved = [*IDS, *OTHERS]
     steady = [f"steady.py::test_{number}" for number in range(3 * len(moved))]  # no machine shifts
-    BaselineStore(desk.root).amend(
-        N150, {test: lambda _: stored(times(10.0, 10.1)) for test in (*moved, *steady)}
+    BaselineStore(desk.root).amend_keys(
+        {N150: {test: lambda _: stored(times(10.0, 10.1)) for test in (*moved, *steady)}}
     )
     tests = {test: [20.0, 20.1, 20.2] for test in moved}
     desk.record(tests={**tests, **{test: [10.0, 10.05, 10.1] for test in steady}})

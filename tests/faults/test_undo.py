@@ -68,7 +68,7 @@ def test_who_reads_next_finds_all_as_it_was_and_is_told(
 
 def test_one_that_git_tracks_is_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """No command that was killed has left it: it came with the checkout, or may have."""
-    BaselineStore(desk.root).amend(HARDWARE, {TEST: lambda _: stored(1)})
+    BaselineStore(desk.root).amend_keys({HARDWARE: {TEST: lambda _: stored(1)}})
     file = baseline_path(desk.root, HARDWARE, FILE)
     before = file.read_bytes()
     known = {"file": file.relative_to(desk.root).as_posix(), "before": None}
@@ -168,9 +168,7 @@ def test_a_damaged_one_is_refused_by_its_name(
 def test_git_leaves_alone_what_is_temporary(desk: Desk) -> None:
     if shutil.which("git") is None:
         pytest.skip("needs git")
-    desk.root.mkdir()
-    (desk.root / ".gitignore").write_text("/.lock\n/.gitignore\n")  # as it was once written
-    BaselineStore(desk.root).amend(HARDWARE, {TEST: lambda _: stored(1)})
+    BaselineStore(desk.root).amend_keys({HARDWARE: {TEST: lambda _: stored(1)}})
     repository = Repository(desk)
     repository.git("init", "-q")
     left = key_folder(desk.root, HARDWARE) / "test_model.ops" / ".test_a.csv.abcd1234.ttnn_perf.new"
@@ -183,5 +181,5 @@ def test_git_leaves_alone_what_is_temporary(desk: Desk) -> None:
 
 def test_an_ignore_file_of_the_user_stays(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("mine\n")
-    BaselineStore(tmp_path).amend(HARDWARE, {TEST: appending(1)})
+    BaselineStore(tmp_path).amend_keys({HARDWARE: {TEST: appending(1)}})
     assert (tmp_path / ".gitignore").read_text() == "mine\n"

@@ -56,7 +56,7 @@ def test_a_lock_ends_with_the_process_that_held_it(
         process.kill()
         process.wait()
         monkeypatch.setattr(store_module, "LOCK_TIMEOUT_S", 5.0)
-        BaselineStore(tmp_path).amend(HARDWARE, {TEST: lambda _: stored(1)})
+        BaselineStore(tmp_path).amend_keys({HARDWARE: {TEST: lambda _: stored(1)}})
     assert medians(BaselineStore(tmp_path).find(HARDWARE, TEST)) == [1]
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from math import inf, nan
+from math import nan
 from typing import Any
 
-import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -17,7 +16,6 @@ from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, Metric, Sour
 from pytest_ttnn_perf.core.observation import Requester
 from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.gate.sweeps import AxisEffect
-from pytest_ttnn_perf.measure.pcc import compare
 from tests.analysis.rules.answers import Ask
 from tests.analysis.rules.observations import (
     Limits,
@@ -243,13 +241,6 @@ def test_what_they_save(code: str, subject: Subject, saved: tuple[float, str]) -
     assert Ask(code).saving(subject) == saved
 
 
-def checked(expected: list[float], actual: list[float]) -> MetricObservation:
-    """Return a PCC with the note that a real comparison gives it."""
-    agreement = compare(np.array(expected), np.array(actual))
-    return accuracy(agreement.pcc, note=agreement.sentence)
-
-
-FINE, BROKEN = [1.0, 2.0, 3.0], [1.0, nan, inf]
 TOP1 = accuracy(0.7, name="top1", at_least=0.75)
 TARGET = Limits(target=10.0)
 RATE = MetricObservation(
@@ -280,13 +271,6 @@ ACCURACIES = [
     ("TTP902", [device(5.0)], "NOT_MEASURED",
      "only the device was measured: outputs are checked in another pass", None),
     ("TTP902", [], "NOT_APPLICABLE", "the test measures nothing", None),
-    ("TTP903", [checked(FINE, BROKEN)], "FOUND",
-     "pcc: actual holds 1 NaN and 1 infinite of 3 values, the first (NaN) at [1]: "
-     "PCC does not exist", 1),
-    ("TTP903", [accuracy(nan, name="top1")], "FOUND", "top1: not a number", 1),
-    ("TTP903", [checked(FINE, [0.0, 0.0, 0.0])], "CLEAN", None, 0),
-    ("TTP903", [checked(BROKEN, FINE)], "CLEAN", None, 0),
-    ("TTP903", [timed(5.0)], "NOT_MEASURED", "the test checks no output", None),
     ("TTP905", [RATE, timed(14.0, 16.0, 15.0, limits=TARGET), accuracy(0.999, target=0.99)],
      "FOUND", MISSED, 15.0),
     ("TTP905", [timed(10.0, limits=TARGET)], "CLEAN", None, 10.0),

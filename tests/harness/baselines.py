@@ -69,7 +69,7 @@ class Desk:
     def store(self, test: str, baseline: TestBaseline, hardware: Hardware = N150) -> None:
         """Store the baseline of a test."""
         change: Change = lambda _: baseline  # noqa: E731 (a change is a function)
-        BaselineStore(self.root).amend(hardware, {test: change})
+        BaselineStore(self.root).amend_keys({hardware: {test: change}})
 
     def find(self, test: str, hardware: Hardware = N150) -> TestBaseline | None:
         """Return what is stored of a test."""

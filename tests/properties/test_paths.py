@@ -133,7 +133,7 @@ def test_a_stored_test_is_found_again_and_listed_under_its_file(
     test, stored = f"{test_file}::{name}", TestBaseline(Acceptance("now"), {})
     assert split_test_id(test) == (test_file, name)
     root = tmp_path_factory.mktemp("baselines")
-    BaselineStore(root).amend(HARDWARE, {test: lambda _: stored})
+    BaselineStore(root).amend_keys({HARDWARE: {test: lambda _: stored}})
     assert BaselineStore(root).find(HARDWARE, test) == stored
     (file,) = BaselineStore(root).all_files()
     assert file.test_file == test_file

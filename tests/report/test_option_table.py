@@ -52,7 +52,7 @@ FILE = {
     },
     **dict.fromkeys(
         ("baselines", "artifacts", "json", "markdown", "html", "gitlab", "benchmark_json",
-         "replay", "lock_folder", "targets", "reason", "label", "reset"),
+         "replay", "lock_folder", "targets", "reason", "label", "reset", "build"),
         ("'a'", "3", "a string"),
     ),
     **dict.fromkeys(
@@ -60,7 +60,7 @@ FILE = {
         ("7", "-1", "a whole number of at least 0"),
     ),
     **dict.fromkeys(
-        ("iterations", "preflight_timeout"), ("7", "0", "a whole number of at least 1")
+        ("iterations", "preflight_timeout", "builds_gb"), ("7", "0", "a whole number of at least 1")
     ),
     **dict.fromkeys(
         ("select", "ignore", "markers", "identity_ignores", "gate_steps"), ("['A7']", "1", "a list")

@@ -56,7 +56,7 @@ _MODULES: Final = {
     "analysis.rules.conv": "601 602 603 605 607 608",
     "analysis.rules.mesh": "701 702 703 704",
     "analysis.rules.kernels": "801 803 804 805 806 807 808 809 810 811",
-    "gate.rules_on_numbers": "003 006 013 017 404 502 503 901 902 903 905 906 907 909",
+    "gate.rules_on_numbers": "003 006 013 017 404 502 503 901 902 905 906 907 909",
 }
 #: What they need, as their decorators say: a module is imported for a test that has such an input.
 _NEEDS: Final = {
@@ -72,7 +72,7 @@ _NEEDS: Final = {
     (Input.REPORT,): "016 304 504 505",
     (Input.KERNELS,): "005 801 803 804 805 806 807 808 809 810 811",
     (Input.TEST, Input.KERNELS): "001",
-    (Input.TEST,): "003 017 404 502 503 901 902 903 905 906 907 909",
+    (Input.TEST,): "003 017 404 502 503 901 902 905 906 907 909",
     (Input.DEVICE,): "105 405 406 407 701 702",
     (Input.SWEEP,): "013",
     (Input.HELPERS,): "908",
