@@ -227,7 +227,7 @@ class BaselineStore(Struct):
         return StoredFile(path, content.test_file or test_file_of(place), content)
 
     def amend_keys(self, changes: Mapping[Hardware, Mapping[str, Change]]) -> tuple[Path, ...]:
-        """Change baselines of some tests, of all keys or none; others keep theirs.
+        """Change baselines of some tests: all of them, or none.
 
         Each change is applied to what is stored at that moment, under the lock: of two runs that
         add a session at once, neither loses its own.
