@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -47,7 +48,7 @@ from pytest_ttnn_perf.machine.inspection import (
     preflight,
     tt_smi_snapshot,
 )
-from pytest_ttnn_perf.machine.processes import interpreter
+from pytest_ttnn_perf.machine.processes import interpreter, run_bounded
 from pytest_ttnn_perf.plugin.preflight import choose
 from pytest_ttnn_perf.report.tables import Listing, Result
 
@@ -268,10 +269,23 @@ def _compiler(facts: Diagnosis) -> Iterator[Check]:
     places = compiler_places(facts.build, facts.around.environment, facts.around.root)
     found = next(filter(has_compiler, places), None)
     missing = f"no sfpi in {' or '.join(map(str, places))}"
+    releases = "https://github.com/tenstorrent/sfpi/releases"
     if found is not None:
-        yield Check("compiler", ok=True, found=str(found))
+        stated = _stated_compiler(places)
+        version = compiler_version(found) if stated else None
+        other = f"{found}: version {version or 'unknown'}, this ttnn is made for {stated}"
+        if stated is None or version == stated:
+            yield Check("compiler", ok=True, found=" ".join(filter(None, (str(found), version))))
+        else:
+            remedy = f"install {releases}/tag/{stated}"
+            yield Check(
+                "compiler", ok=None if version is None else False, found=other, remedy=remedy
+            )
     elif facts.chips or facts.simulated:
-        remedy = "install the package of https://github.com/tenstorrent/sfpi/releases"
+        stated = _stated_compiler(places)
+        remedy = (
+            f"install {releases}/tag/{stated}" if stated else f"install the package of {releases}"
+        )
         why = f"{missing}: no device opens without it"
         yield Check("compiler", ok=False, found=why, remedy=remedy, blocks=True)
     else:
@@ -532,5 +546,34 @@ def compiler_places(
     return (*places, root / "opt" / "tenstorrent" / "sfpi")
 
 
+_COMPILER: Final = Path("compiler", "bin", "riscv-tt-elf-g++")
+_STATED: Final = re.compile(r"^sfpi_version='?([^'\s]+)", re.MULTILINE)
+_VERSION: Final = re.compile(r"sfpi:([^\[\s)]+)")
+_VERSION_TIMEOUT_S: Final = 10.0
+
+
 def has_compiler(place: Path) -> bool:
-    return (place / "compiler" / "bin" / "riscv-tt-elf-g++").is_file()
+    return (place / _COMPILER).is_file()
+
+
+def _stated_compiler(places: Iterable[Path]) -> str | None:
+    """Return the version of the compiler that TTNN states."""
+    for place in places:
+        file = place.parents[1] / "tt_metal" / "sfpi-version"
+        found = _STATED.search(file.read_text(errors="replace")) if file.is_file() else None
+        if found:
+            return found[1]
+    return None
+
+
+def compiler_version(place: Path) -> str | None:
+    """Ask a compiler for its version; None if it does not say."""
+    with tempfile.TemporaryFile() as output:
+        command = [str(place / _COMPILER), "--version"]
+        try:
+            run_bounded(command, timeout_s=_VERSION_TIMEOUT_S, stdout=output, stderr=output)
+        except OSError:
+            return None
+        output.seek(0)
+        found = _VERSION.search(output.read().decode(errors="replace"))
+    return found[1] if found else None

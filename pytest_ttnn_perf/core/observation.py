@@ -51,6 +51,10 @@ def _write_ops(ops: OpGroups) -> dict[str, object]:
     return encode_groups(ops)
 
 
+#: Why a time by the clock is not gated there.
+NOT_TIMED: Final = "nothing is timed on a simulated device"
+
+
 class Outcome(Enum):
     """The gate's answer. Only WITHIN and IMPROVED are good news.
 
@@ -85,6 +89,7 @@ class Reason(Enum):
     NOT_RECORDED = "not recorded"
     NOTHING_RECORDED = "nothing recorded"
     NOTHING_GATED = "nothing gated"
+    NOTHING_TIMED = "nothing timed"
     RAISED = "raised"
     OUT_OF_MEMORY = "out of memory"
     NOT_CONFIRMED = "not confirmed"

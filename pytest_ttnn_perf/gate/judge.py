@@ -13,6 +13,7 @@ from pytest_ttnn_perf.core.hardware import first_difference
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric, Source, median, representative
 from pytest_ttnn_perf.core.observation import (
     NO_LIMITS,
+    NOT_TIMED,
     End,
     EndKind,
     Outcome,
@@ -146,7 +147,9 @@ def judge_test(
         return (_no_data(NO_METRIC, Reason.NOTHING_RECORDED),)
     # Its author has not asked: what a test of another project does not gate, it cannot pass.
     if not verdicts and observation.asked is Requester.PROJECT and not observation.left_out:
-        return (_no_data(NO_METRIC, Reason.NOTHING_GATED, _ungated(observation)),)
+        timed = all(m.why_ungated != NOT_TIMED for m in observation.metrics.values())
+        reason = Reason.NOTHING_GATED if timed else Reason.NOTHING_TIMED
+        return (_no_data(NO_METRIC, reason, _ungated(observation)),)
     return with_parts_explaining(verdicts, observation)
 
 

@@ -369,7 +369,7 @@ def _fails(verdict: Verdict, settings: Settings) -> bool:
             return settings.too_noisy is TooNoisy.FAIL and not verdict.provisional
         case Outcome.REGRESSED if is_learning(verdict):
             return False
-        case Outcome.NO_DATA if verdict.reason is Reason.NOTHING_GATED:
+        case Outcome.NO_DATA if verdict.reason in {Reason.NOTHING_GATED, Reason.NOTHING_TIMED}:
             return settings.missing is Missing.FAIL
         case Outcome.REGRESSED | Outcome.NO_DATA | Outcome.TOO_NOISY:
             return True

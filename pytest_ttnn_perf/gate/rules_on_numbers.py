@@ -35,7 +35,14 @@ from pytest_ttnn_perf.core.metric import (
     median,
     representative,
 )
-from pytest_ttnn_perf.core.observation import NO_LIMITS, Observation, Outcome, Requester, Verdict
+from pytest_ttnn_perf.core.observation import (
+    NO_LIMITS,
+    NOT_TIMED,
+    Observation,
+    Outcome,
+    Requester,
+    Verdict,
+)
 from pytest_ttnn_perf.core.settings import USUAL_PCC
 from pytest_ttnn_perf.core.text import NANOSECONDS_IN, counted, percent
 
@@ -244,10 +251,11 @@ def cold_samples(
         if observed.metric.kind is Kind.TIME
         and observed.metric.source is Source.WALL
         and observed.samples
+        and observed.gated
         and observed.metric.name not in _COLD
     ]
     if not timed:
-        return Answer.not_applicable("no time was sampled")
+        return Answer.not_applicable("no gated time was sampled")
     known = {**observation.environment, **facts}
     before, after = (known.get(f"program_cache_entries_{when}") for when in ("before", "after"))
     troubles: list[tuple[Evidence, float | None]] = []
@@ -423,6 +431,8 @@ def nothing_gated(observation: Observation) -> Answer:
         return Answer.not_measured("the test recorded nothing")
     if any(observed.gated for observed in metrics.values()):
         return Answer.clean()
+    if any(observed.why_ungated == NOT_TIMED for observed in metrics.values()):
+        return Answer.not_measured(NOT_TIMED)
     if any(name.startswith(_PROFILED) for name in metrics):
         return Answer.not_applicable("it records a profile of tt-lang, whose cycles are no times")
     evidence = (

@@ -25,7 +25,7 @@ from pytest_ttnn_perf.core.metric import (
     Source,
     recorded_metric,
 )
-from pytest_ttnn_perf.core.observation import NO_ARTIFACT, Artifact, MetricObservation
+from pytest_ttnn_perf.core.observation import NO_ARTIFACT, NOT_TIMED, Artifact, MetricObservation
 from pytest_ttnn_perf.core.settings import PassChoice, ProfilerKind, left_out
 from pytest_ttnn_perf.machine.environment import (
     kernels_cached,
@@ -313,7 +313,7 @@ class BesideDevices(Instruments):
         metrics = observation.metrics
         if used.hardware.simulated:  # times by the clock are the host's
             metrics = {
-                name: replace(observed, gated=False)
+                name: replace(observed, gated=False, why_ungated=NOT_TIMED)
                 if observed.metric.source is Source.WALL and observed.metric.compared_by_ratio
                 else observed
                 for name, observed in metrics.items()

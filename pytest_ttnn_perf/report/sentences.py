@@ -259,6 +259,7 @@ _WITHOUT_DATA: Final[Mapping[Reason | None, str]] = {
     Reason.RAISED: "nothing was judged: the test raised {detail}",
     Reason.NOTHING_RECORDED: "nothing was judged: the test recorded no metric",
     Reason.NOTHING_GATED: "nothing was judged: none of {detail}",
+    Reason.NOTHING_TIMED: "nothing was judged: none of {detail}",
     Reason.NOT_RECORDED: "{name} is in the baseline but the test did not record it",
     Reason.NOT_POSITIVE: "{name} is zero or less: {detail}",
     Reason.LOST: "nothing was judged: its worker {detail}",
@@ -334,6 +335,9 @@ _REMEDIES: Final[Mapping[Reason | Outcome | None, tuple[str, str]]] = {
         "call ttnn_perf.measure(...) or ttnn_perf.record(...) in the test", ""),
     Reason.NOTHING_GATED: (
         "say what a number means: [tool.ttnn_perf.measurements], or gate_call_time = true; "
+        "to let such tests pass: --ttnn-perf-missing=warn", ""),
+    Reason.NOTHING_TIMED: (
+        "run it on hardware, or check a PCC; "
         "to let such tests pass: --ttnn-perf-missing=warn", ""),
     Reason.LOST: (
         "its log, named above, has what it printed, and what pytest had captured", ""),

@@ -413,7 +413,7 @@ def _causes(
         yield f"note: {busy}", None
 
 
-_UNGATED: Final = frozenset({Reason.NOTHING_GATED})
+_UNGATED: Final = frozenset({Reason.NOTHING_GATED, Reason.NOTHING_TIMED})
 
 
 def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:

@@ -52,6 +52,29 @@ def test_without_the_kernel_compiler_no_device_opens(chip: Lab) -> None:
     assert chip.run("table").failed
 
 
+@pytest.mark.parametrize(
+    ("says", "ok", "found_version"),
+    [("7.89.0[1050]", True, "7.89.0"), ("7.77.0[930]", False, "7.77.0"), ("", None, "unknown")],
+)
+def test_the_compiler_is_of_the_version_that_ttnn_states(
+    chip: Lab, says: str, ok: bool | None, found_version: str
+) -> None:
+    (compiler,) = (chip.path / "files" / name for name in COMPILER)
+    compiler.write_text(f"#!/bin/sh\necho 'riscv-tt-elf-g++ (tenstorrent/sfpi:{says}) 15.1.0'\n")
+    compiler.chmod(0o755)
+    stated = chip.path / "site" / "ttnn" / "tt_metal" / "sfpi-version"
+    stated.parent.mkdir()
+    stated.write_text("# sfpi release\nsfpi_version='7.89.0'\nsfpi_build='1050'\n")
+
+    checked = found(chip, "compiler")
+
+    assert checked[0] is ok
+    assert found_version in checked[1]
+    if not ok:
+        install = "install https://github.com/tenstorrent/sfpi/releases/tag/7.89.0"
+        assert checked[2:] == (install, False)
+
+
 def test_the_system_is_not_asked_for_while_another_process_uses_a_chip(chip: Lab) -> None:
     chip.write({"proc/driver/tenstorrent/0/pids": "12\n"})
     ok, said, remedy, _ = found(chip, "key")

@@ -73,3 +73,36 @@ def test_its_times_are_recorded_and_its_op_counts_gated_by_name(
     assert (len(wall_time["samples"]), wall_time["gated"]) == (3, False)
     assert "wall_time" not in changed["verdicts"]
     assert "TTP006" not in changed["text"]  # a busy host is in nobody's way
+
+
+UNTIMED = """
+    import numpy as np
+    import pytest
+    import ttnn
+
+    @pytest.mark.{marker}
+    def test_sum(device):
+        x = ttnn.from_torch(np.ones((32, 32), np.float32), layout=ttnn.TILE_LAYOUT, device=device)
+        ttnn.add(x, x)
+"""
+
+
+def test_a_test_gated_as_it_is_says_that_nothing_is_timed(tmp_path: Path) -> None:
+    rig = Rig(tmp_path).write(
+        conftest=CONFTEST,
+        test_foreign=UNTIMED.format(marker="model_perf"),
+        test_marked=UNTIMED.format(marker="ttnn_perf"),
+    )
+    settings = 'gate_call_time = true\nmarkers = ["model_perf"]\n'
+    (rig.project / "ttnn_perf.toml").write_text(settings)
+
+    ran = rig.pytest(play(tracy=False), "--ttnn-perf", "--ttnn-perf-missing=fail", **SIMULATOR)
+
+    said = " ".join(ran.text.split())
+    assert "nothing is timed on a simulated device" in said
+    assert "gate_call_time" not in said
+    tests = rig.record()["tests"]
+    (verdict,) = tests["test_foreign.py::test_sum"]["verdicts"].values()
+    assert (verdict["outcome"], verdict["reason"]) == ("NO_DATA", "nothing timed")
+    found = {one["code"]: one["outcome"] for one in tests["test_marked.py::test_sum"]["findings"]}
+    assert found.get("TTP017") != "FOUND"

@@ -58,9 +58,10 @@ COLD = [
      "is 2.00 x the median; wall_time was sampled after 0 warm-up calls", 1),
     # A region has no warm-up to count.
     (measured(timed(5.0, 5.0, 5.0, name="decode", warmup=0)), "CLEAN", None, None),
-    *((measured(observed), "NOT_APPLICABLE", "no time was sampled", None) for observed in (
+    *((measured(observed), "NOT_APPLICABLE", "no gated time was sampled", None) for observed in (
         timed(9.0, name="call_time", warmup=0), timed(name="wall_time"), accuracy(0.5),
         timed(9.0, name=KERNEL_TIME, source=Source.DEVICE, warmup=0),
+        replace(timed(10.0, 5.0, 5.0, warmup=0), gated=False),
     )),
 ]  # fmt: skip
 
