@@ -454,6 +454,15 @@ class DevicePerfCalls(Family):
                 recorder.profiles_itself = True
                 subdir = str(told.get("output_logs_subdir", ""))
                 self._commands[subdir] = str(told.get("command", ""))
+        elif name == "run_device_perf_test":  # of TT-CNN: the others do its work
+            with recorder.observing():
+                config = call.arguments.get("config")
+                of_config = {"ml_model_name": "model_name", "batch_size": "batch_size"}
+                recorder.described |= {
+                    key: plain(getattr(config, own))
+                    for key, own in of_config.items()
+                    if isinstance(getattr(config, own, None), (str, int))
+                }
         elif name == "check_device_perf":
             with recorder.observing():
                 self._expected(call.arguments)

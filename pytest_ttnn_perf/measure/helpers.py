@@ -29,12 +29,13 @@ _PCC: Final = "PccCalls"
 _FAMILIES: Final = {
     "DevicePerfCalls": (
         "run_device_profiler", "post_process_ops_log", "post_process_ops_log_detailed",
-        "check_device_perf",
+        "check_device_perf", "run_device_perf_test",
     ),
     _PCC: (
         "comp_pcc", "compute_pcc", "calculate_pcc", "get_pcc", "comp_allclose_and_pcc",
         "assert_with_pcc", "assert_pcc", "check_with_pcc", "check_pcc", "verify_pcc",
         "check_with_pcc_without_tensor_printout", "assert_numeric_metrics",
+        "verify_conv2d_from_config", "verify_maxpool2d_from_config",
     ),
     "RealtimeCalls": (
         "profile_realtime_program", "profile_realtime_program_merged", "assert_op_duration_merged",

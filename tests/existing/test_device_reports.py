@@ -144,3 +144,23 @@ def test_assertion_of_a_helper_becomes_a_target(project: Project) -> None:
     slower = project.pytest("--ttnn-perf")
     assert counts_of(slower) == "1 failed"
     assert "REGRESSED: device_kernel_time" in slower.text
+
+
+def test_a_test_of_tt_cnn_names_its_model(project: Project) -> None:
+    helper = """
+from types import SimpleNamespace
+
+def run_device_perf_test(config):
+    results = run_device_perf(config.test_command, 'vgg', 1, ['DEVICE KERNEL'], config.batch_size)
+    check_device_perf(results, 0.02, {'AVG DEVICE KERNEL SAMPLES/S': config.expected}, True)
+"""
+    config = "test_command='pytest test_op.py', model_name='vgg', batch_size=2, expected=1333.3"
+    call = f"run_device_perf_test(SimpleNamespace({config}))"
+    text = source("run_device_perf, check_device_perf", call)
+    write_project(project, IDIOMS[0].text, test_vgg=text.replace("\n@", f"{helper}\n@", 1))
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    assert metric(project, file="test_vgg")["samples"], ran.text
+    environment = entry_of(project, "test_vgg.py::test_model")["environment"]
+    assert (environment["ml_model_name"], environment["batch_size"]) == ("vgg", 2)

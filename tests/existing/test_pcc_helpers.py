@@ -214,3 +214,22 @@ def test_large_outputs_are_left_to_the_helper(project: Project, elements: int, c
     config.write_text(config.read_text() + f"observe_pcc_elements = {elements}\n")
 
     assert counts_of(project.pytest("--ttnn-perf-update=new")) == count
+
+
+def test_layers_that_tt_cnn_verifies_are_told_apart(project: Project) -> None:
+    source = """
+        from models.common.utils_for_testing import assert_with_pcc
+
+        def verify_conv2d_from_config(configuration, device, pcc_threshold=0.999):
+            assert_with_pcc(GOLDEN, GOLDEN + (OUTPUT - GOLDEN) * configuration, pcc_threshold)
+
+        @pytest.mark.ttnn_perf
+        def test_model():
+            verify_conv2d_from_config(1, None)
+            verify_conv2d_from_config(2, None, pcc_threshold=0.99)
+    """
+    write(project, source)
+
+    assert counts_of(project.pytest("--ttnn-perf-update=new")) == "1 passed"
+    limits = {name: pcc["at_least"] for name, pcc in accuracies(project).items()}
+    assert limits == {"pcc": 0.999, "pcc_2": 0.99}
