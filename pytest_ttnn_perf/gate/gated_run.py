@@ -58,7 +58,6 @@ if TYPE_CHECKING:
         Location,
         MetricObservation,
         Shift,
-        SweepPoint,
         Verdict,
     )
     from pytest_ttnn_perf.core.settings import Settings
@@ -92,8 +91,6 @@ class GateRun:
     journal: Journal = field(init=False)
     run: Run = field(init=False)
     errors: list[str] = field(default_factory=list)
-    #: The sweep points of tests, by node id, as far as they are known beforehand.
-    points: Mapping[str, SweepPoint] = field(default_factory=dict)
     #: Whether a shift is still to be borne out by controls.
     doubts_shift: bool = False
     _suites: Suites = field(init=False)
@@ -223,9 +220,7 @@ class GateRun:
 
     def record_lost(self, test: str, why: str, location: Location | None = None) -> JudgedTest:
         """Record a test without a result, as its worker died."""
-        point = self.points.get(test)
-        ended = End(EndKind.LOST, why)
-        lost = Observation(test, ended=ended, location=location, sweep=point)
+        lost = Observation(test, ended=End(EndKind.LOST, why), location=location)
         return self.judge(test, encode(lost))
 
     def judged(self, test: str) -> JudgedTest | None:

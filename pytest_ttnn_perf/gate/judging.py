@@ -131,12 +131,7 @@ def change_by_op(before: OpGroups, after: OpGroups, times_ns: RegionTimes) -> st
     if not before.is_timed and not after.is_timed:
         return wings.changes.calls_sentence(before, after) or "the same calls"
     if then != now and not times_ns.keys().isdisjoint({*before.regions} & {*after.regions}):
-        differ = f"{then} then, {now} now"
-        if now.startswith(then):
-            differ = f"times are{now.removeprefix(then)} now, and were not then"
-        elif then.startswith(now):
-            differ = f"times were{then.removeprefix(now)} then, and are not now"
-        return f"cannot be determined: {differ}"
+        return f"cannot be determined: {then} then, {now} now"
     return wings.changes.regions_sentence(before, after, times_ns)
 
 

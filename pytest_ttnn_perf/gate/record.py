@@ -7,8 +7,6 @@ import json
 import os
 import posixpath
 import re
-import shutil
-import time
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
@@ -43,9 +41,7 @@ class Journal(Struct):
 
     def open(self, heading: Run) -> None:
         """Start the journal with the heading of the run."""
-        artifacts = self.file.parent.parent
-        ignore_folder(artifacts)
-        remove_leftovers(artifacts)
+        ignore_folder(self.file.parent.parent)
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             self._stream = self.file.open("w", encoding="utf-8")
@@ -83,27 +79,6 @@ class Journal(Struct):
         with contextlib.suppress(OSError):
             if stream is not None:
                 stream.close()
-
-
-#: No run lasts so long: older folders without a record are of processes that were killed.
-_LEFT_BEHIND_S: Final = 24 * 60 * 60.0
-#: The folder of a run, whose id says when it began: the artifacts' folder may have others.
-_OF_RUN: Final = "*[0-9]T[0-9][0-9][0-9][0-9][0-9][0-9]Z-*"
-
-
-def remove_leftovers(artifacts: Path) -> None:
-    """Remove day-old folders that killed processes left.
-
-    The folders of a run's workers stay for as long as its record or its journal, which names the
-    logs in them; captures that were never finished do not.
-    """
-    latest_s = time.time() - _LEFT_BEHIND_S
-    recorded = {file.stem for file in (artifacts / "runs").glob("*.json*")}
-    folders = [f for f in (artifacts / "passes").glob(_OF_RUN) if f.name not in recorded]
-    for folder in (*folders, *(artifacts / "reports").glob(".report-*")):
-        with contextlib.suppress(OSError):  # another run was quicker, or it is not ours
-            if folder.stat().st_mtime < latest_s:
-                shutil.rmtree(folder)
 
 
 def ignore_folder(folder: Path) -> None:

@@ -200,12 +200,7 @@ def _from_torch(value: Any, side: str) -> Any:
         tensor = tensor.resolve_neg()  # numpy cannot see a negation torch has put off
         try:
             return tensor.numpy()
-        except TypeError as unsupported:
-            # bfloat16 gets here, and so do sparse tensors, which have no slices: one element shows.
-            try:
-                tensor[(slice(0, 1),) * tensor.dim()].double().numpy()
-            except RuntimeError:
-                raise unsupported from None
+        except TypeError:  # bfloat16: it is converted piece by piece
             return tensor
     except (AttributeError, TypeError, RuntimeError) as cause:
         name = _type_name(value)

@@ -21,9 +21,7 @@ import pytest
 from _pytest.reports import CollectErrorRepr
 
 from pytest_ttnn_perf.core import wings
-from pytest_ttnn_perf.core.codec import decode
 from pytest_ttnn_perf.core.errors import DecodeError, TtnnPerfError
-from pytest_ttnn_perf.core.observation import SweepPoint
 from pytest_ttnn_perf.core.options import option_of
 from pytest_ttnn_perf.core.settings import Observe
 from pytest_ttnn_perf.core.text import inert
@@ -153,7 +151,6 @@ class Relay:
         if self._collected:
             return  # of a later worker
         self._collected = True
-        points = {test: decode(SweepPoint, point) for test, point in message["points"].items()}
         self._show_collection(message)
         if message["measured"] is None:  # distributed, nobody tells what was deselected
             self.gate.begin(message["tests"])
@@ -161,7 +158,6 @@ class Relay:
             self._measured = frozenset(message["measured"])
             coverage = self.collection.coverage(message["tests"])
             self.gate.begin(message["measured"], coverage, message["identities"])
-            self.gate.points = points
 
     def _on_reported(self, message: Message) -> None:
         if message.of_collection and self._collected:

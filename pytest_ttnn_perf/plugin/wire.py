@@ -37,12 +37,11 @@ Place = tuple[str, int | None, str]
 _KINDS: Final[Mapping[str, Mapping[str, Any]]] = {
     # The tests to come; without ``measured``, they are distributed. ``confirm`` is what options and
     # configuration say, ``root`` is pytest's root folder; None for untold.
-    # ``identities`` has what tests are filed under, by id, where that is not the id; ``points``
-    # those that are points of a sweep: one whose process dies cannot say so.
+    # ``identities`` has what tests are filed under, by id, where that is not the id.
     "collected": {
         "tests": list[str], "measured": list[str] | None, "deselected": list[str],
         "confirm": int | None, "root": str | None,
-        "identities": dict[str, str], "points": dict[str, Any],
+        "identities": dict[str, str],
     },
     "started": {"test": str, "location": Place},
     # The end of a test's phase, or a file without tests.

@@ -463,25 +463,15 @@ class SessionForwarder:
         measured = [item for item in items if is_measured(item, settings)]
         self.measured = frozenset(item.nodeid for item in measured)
         self.identities |= identities_among(items)
-        points: dict[str, object] = {}
-        for item in filter(is_parametrised, measured):
-            point = test_settings(item, settings).sweep
-            points |= {} if point is None else {item.nodeid: encode(point)}
-        self._send_collection(
-            [item.nodeid for item in items],
-            [item.nodeid for item in measured],
-            points,
-        )
+        self._send_collection([item.nodeid for item in items], [item.nodeid for item in measured])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
         if not self._sent_collection:  # measured is not known of distributed tests
             self._sent_collection = True
-            self._send_collection([*ids], None, {})
+            self._send_collection([*ids], None)
 
-    def _send_collection(
-        self, tests: list[str], measured: list[str] | None, points: dict[str, object]
-    ) -> None:
+    def _send_collection(self, tests: list[str], measured: list[str] | None) -> None:
         assert self.session is not None
         settings = settings_of(self.session.config)
         self._send(
@@ -490,7 +480,6 @@ class SessionForwarder:
             measured=measured,
             deselected=self.deselected,
             identities=self.identities,
-            points=points,
             confirm=settings.confirm_passes,
             root=str(self.session.config.rootpath),
         )

@@ -309,25 +309,6 @@ def test_a_missing_extra_is_named_before_any_test_runs(
     assert expected in project.cli("trends", "--history", url).errors
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("import",), "expected a database, found none: give --history URL"),
-        (("import", *DATABASE), "expected run records, found none"),
-        (("import", "nowhere", *DATABASE), "nowhere: expected a run record or a folder of them"),
-        (("prune", *DATABASE), "the following arguments are required: --keep"),
-        (("--runs", "x", *DATABASE), "not allowed with argument --runs"),
-    ],
-)
-def test_what_cannot_be_meant(
-    histories: Histories, project: Project, words: tuple[str, ...], message: str
-) -> None:
-    (histories.path / ".ttnn_perf" / "runs").mkdir(parents=True)
-    ran = project.cli("history", *words)
-    assert (ran.code, ran.text) == (2, "")
-    assert message in " ".join(ran.errors.split())
-
-
 def test_what_is_only_read_is_not_made(project: Project) -> None:
     commands = ("history", "trends", "history prune --keep 3d", "history export")
     nothing = f"ttnn-perf: {URL}: expected a database, found nothing"

@@ -87,31 +87,6 @@ def fleet(histories: Histories, firmware: str = "18.3.0") -> None:
         histories.record(commit, values, day=day, host=host, device=device)
 
 
-def test_steps_of_two_hosts_are_two_lines_and_blame_no_code(
-    histories: Histories, project: Project
-) -> None:
-    """One host is 5 % slower from a night on, later another is 3 % slower."""
-    tests = [f"models/test_llama.py::test_layer[{number}]" for number in range(36)]
-    for day, commit in enumerate(histories.commits(60)):
-        host = HOSTS[day % 3]
-        slow = {"runner-2": 1.05 if day >= 20 else 1.0, "runner-1": 1.03 if day >= 35 else 1.0}
-        factor = slow.get(host, 1.0)
-        values = {
-            t: 10.0 * factor * (1 + n) * (1 + NOISE[(day * 7 + n * 5) % len(NOISE)] / 100)
-            for n, t in enumerate(tests)
-        }
-        histories.record(commit, values, day=day, host=host)
-
-    lines = project.cli("trends").text.splitlines()
-
-    told = [line for line in lines if "itself" in line]
-    assert len(told) == 2
-    assert re.search(r", runner-1 itself: 36 series (2\.9|3\.[01]) % worse$", told[0])
-    assert re.search(r", runner-2 itself: 36 series (4\.9|5\.[01]) % worse$", told[1])
-    assert lines[-1] == "2 changes in 36 series of 60 runs"
-    assert {change["cause"] for change in changes(project)} == {"host"}
-
-
 def layers(factor: float, day: int) -> dict[str, float]:
     """Return what six tests measure in a night; the n-th takes n times as long as the first."""
     return {t: wobbled(10.0 * factor * (1 + n), day * 3 + n) for n, t in enumerate(TESTS)}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,33 +17,6 @@ from pytest_ttnn_perf.gate.record import Journal
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from tests.harness.project import Project
-
-
-def test_what_killed_processes_left_is_removed_a_day_later_and_not_what_a_record_names(
-    project: Project,
-) -> None:
-    folder = project.path / ".ttnn_perf"
-    old, recorded, new = (f"20260101T000000Z-{letter * 6}" for letter in "abc")
-    left = {
-        "removed": (f"passes/{old}", "passes/ab-20260101T000000Z-abcdef", "reports/.report-1"),
-        "kept": (f"passes/{recorded}", f"passes/{new}", "passes/mine", "reports/test_a.ops"),
-    }
-    for name in (*left["removed"], *left["kept"]):
-        (folder / name / "inside").mkdir(parents=True)
-        (folder / name / "inside" / "worker.log").write_text("why")
-        if new not in name:
-            os.utime(folder / name, (0, time.time() - 25 * 60 * 60))
-    (folder / "runs").mkdir()
-    (folder / "runs" / f"{recorded}.jsonl").touch()
-
-    project.write(test_model="def test_a(ttnn_perf): ttnn_perf.record('n', 1, unit='ms')")
-    assert project.pytest("--ttnn-perf-update=new").code == 0
-
-    there = {name for name in (*left["removed"], *left["kept"]) if (folder / name).exists()}
-    assert there == set(left["kept"])
-    assert (folder / left["kept"][0] / "inside" / "worker.log").read_text() == "why"
 
 
 @pytest.fixture

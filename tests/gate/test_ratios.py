@@ -71,14 +71,6 @@ def test_one_run_leaves_it_to_the_suite_and_two_runs_add_theirs() -> None:
     assert band(around(-0.02, 0.02)).noise == approx(reach(variance, 2, 2))
 
 
-def test_the_furthest_run_counts_no_more_than_the_second_furthest() -> None:
-    usual = band(around(*[0.0] * 19, 0.0))
-    assert band(around(*[0.0] * 19, 3.0)).limit == approx(usual.limit)
-    assert band(around(*[0.0] * 18, 0.1, 3.0)).limit == approx(
-        reach((2 * 0.1**2 + WEIGHT * PRIOR**2) / (19 + WEIGHT), 20, 20)
-    )
-
-
 def test_what_is_new_in_each_process_averages_out() -> None:
     suite = LASTING._replace(fresh=0.8 * PRIOR**2, share=0.8)
     error = 1.2533**2 / 3

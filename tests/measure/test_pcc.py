@@ -31,16 +31,6 @@ def exact_pcc(x: Any, y: Any) -> float:
     return math.sqrt(ab * ab / (aa * bb)) * (1 if ab > 0 else -1)
 
 
-class TestOrdinaryValues:
-    def test_a_worked_example(self) -> None:
-        agreement = compare(np.array([1.0, 2.0, 3.0, 4.0]), np.array([2.0, 1.0, 4.0, 3.0]))
-        # Both variances are 5, the covariance is 3; four differences of 1; 30 is |expected|^2.
-        assert agreement.pcc == pytest.approx(0.6, abs=1e-15)
-        assert agreement.max_abs_error == 1.0
-        assert agreement.relative_l2 == pytest.approx(math.sqrt(4 / 30), abs=1e-15)
-        assert agreement.sentence is None
-
-
 class TestProperties:
     @given(seed=st.integers(0, 2**32 - 1), size=st.integers(2, 200), chunk=st.integers(1, 70))
     def test_agrees_with_numpy_whatever_the_chunks(self, seed: int, size: int, chunk: int) -> None:

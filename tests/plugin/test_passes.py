@@ -28,7 +28,7 @@ from pytest_ttnn_perf.plugin.wire import *
 link = take_link(os.environ)
 mine = list(link.assignment.tests or ("a", "b", "c"))
 def collect(tests=mine):
-    unknown = dict(baselines=None, confirm=None, root=None, identities={}, points={})
+    unknown = dict(baselines=None, confirm=None, root=None, identities={})
     return link.send("collected", tests=tests, measured=tests, deselected=[], **unknown)
 def begin(test):
     return link.send("started", test=test, location=["file", 0, test])

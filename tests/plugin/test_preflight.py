@@ -14,7 +14,6 @@ from pytest_ttnn_perf.plugin import preflight as readiness
 from pytest_ttnn_perf.plugin.preflight import (
     ProfilerChoice,
     choose_profiler,
-    has_devices,
     take_share,
 )
 
@@ -91,28 +90,6 @@ def test_tt_lang_s_profilers_may_be_set_where_they_are_asked_for(tmp_path: Path)
         "TTLANG_AUTO_PROFILE + TTLANG_PERF_DUMP cannot be used together: each profiles the same "
         "kernels in its own way: unset TTLANG_AUTO_PROFILE or TTLANG_PERF_DUMP"
     )
-
-
-@pytest.mark.parametrize(
-    ("folder", "environment", "there"),
-    [
-        ("/site/ttnn", {"TTNN_PERF_DEVICES": "{cwd}"}, True),
-        ("/site/ttnn", {"TTNN_PERF_DEVICES": "{cwd}/nowhere"}, False),
-        ("/site/ttnn", {"TTNN_PERF_DEVICES": "{cwd}/no", "TT_METAL_SIMULATOR": "/sim.so"}, True),
-        (None, {"TTNN_PERF_DEVICES": "{cwd}"}, False),
-    ],
-    ids=["devices", "none", "simulator", "no ttnn"],
-)
-def test_whether_tests_may_open_a_device(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    folder: str | None,
-    environment: dict[str, str],
-    there: bool,
-) -> None:
-    monkeypatch.setattr(readiness, "ttnn_folder", lambda: folder)
-    given = {name: text.format(cwd=tmp_path) for name, text in environment.items()}
-    assert has_devices(given) is there
 
 
 @pytest.fixture

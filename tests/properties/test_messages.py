@@ -46,7 +46,6 @@ KINDS: dict[str, dict[str, SearchStrategy[Any]]] = {
         "tests": IDS, "measured": st.none() | IDS, "deselected": IDS,
         "confirm": CODE, "root": UNKNOWN,
         "identities": st.dictionaries(TEXTS, TEXTS, max_size=3),
-        "points": st.dictionaries(TEXTS, JSON, max_size=3),
     },
     "started": TEST,
     "reported": {"report": REPORTS},
