@@ -249,7 +249,7 @@ TOOLS: Final = (
           "approved_by": _meaning("the person who agreed to the change", _Text),
           "tests": _several("ids, files or folders of tests; default: all")},
          optional=frozenset({"tests", "approved_by"}), changes=True),
-    Tool("explain", "What is known of a rule, a test of the last run, a run record or a capture.",
+    Tool("explain", "What is known of a rule, a test of the last run, or a run record.",
          "explain <json> <what>",
          {"what": _meaning("a code such as TTP203, a test id, or a file")}),
     Tool("journal", "Every change that was tried, and what it did.", "journal <json>"),

@@ -296,45 +296,23 @@ def run_install(options: argparse.Namespace) -> Result:
     before = read_text(attributes) if attributes.exists() else ""
     folder = os.path.relpath(baselines.absolute(), root)
     wanted = [
-        f"{_quote(f'{folder}/**/*.json')} merge=ttnn-perf",
+        f"{folder}/**/*.json merge=ttnn-perf",
         # An op table belongs to one run: git asks for a side, and mixes none.
-        f"{_quote(f'{folder}/**/*.ops/*.csv')} -merge",
+        f"{folder}/**/*.ops/*.csv -merge",
     ]
-    new_lines = [line for line in wanted if line not in before.splitlines()]
     # The driver as this Python runs it, whatever is on the PATH then.
     command = shlex.join([sys.executable, "-c", _MAIN]).replace("%", "%%")
     settings = {
         "merge.ttnn-perf.name": "baselines of ttnn-perf, by test and session",
         "merge.ttnn-perf.driver": f"{command} baseline merge %O %A %B --path %P",
     }
-    config = ("config", "--local")
-    new_settings = {
-        name: value
-        for name, value in settings.items()
-        if Git(root).ask(*config, "--get", name) != value
-    }
-    states = {True: "set", False: "already set"}
-    shown = [f"git config: {states[n in new_settings]}: {n} = {v}" for n, v in settings.items()]
-    shown += [f".gitattributes: {states[line in new_lines]}: {line}" for line in wanted]
-    result = plain(shown)
-    if not (new_lines or new_settings):
-        return result
-
-    def then() -> Result:
-        for name, value in new_settings.items():
-            if Git(root).ask(*config, name, value) is None:
-                raise WriteError(root / ".git" / "config", OSError("git config refused"))
-        if new_lines:
-            ended = before if not before or before.endswith("\n") else f"{before}\n"
-            write_text(attributes, ended + "".join(f"{line}\n" for line in new_lines))
-        return Result("commit .gitattributes; git config applies to this clone only\n")
-
-    return replace(result, then=then)
-
-
-def _quote(pattern: str) -> str:
-    # A space would end a pattern of git's attributes.
-    if not set(pattern) & set(' "\\'):
-        return pattern
-    escaped = pattern.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    for name, value in settings.items():
+        if Git(root).ask("config", "--local", name, value) is None:
+            raise WriteError(root / ".git" / "config", OSError("git config refused"))
+    new_lines = [line for line in wanted if line not in before.splitlines()]
+    if new_lines:
+        ended = before if not before or before.endswith("\n") else f"{before}\n"
+        write_text(attributes, ended + "".join(f"{line}\n" for line in new_lines))
+    shown = [f"git config: {name} = {value}" for name, value in settings.items()]
+    shown += [f".gitattributes: {line}" for line in wanted]
+    return plain([*shown, "commit .gitattributes; git config applies to this clone only"])

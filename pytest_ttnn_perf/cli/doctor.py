@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.readers.tt_smi import board_facts, board_of, read_tt_smi
+from pytest_ttnn_perf.analysis.readers.tt_smi import board_of, read_tt_smi
 from pytest_ttnn_perf.cli.common import add_format
 from pytest_ttnn_perf.core.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf.core.files import check_writable
@@ -108,7 +108,7 @@ class Check(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """All facts, and why snapshot (``mute``) or hardware (``unknown``) is missing."""
+    """All facts, and why hardware is missing (``unknown``)."""
 
     settings: Settings
     around: Surroundings
@@ -116,7 +116,6 @@ class Diagnosis(NamedTuple):
     machine: Machine
     chips: tuple[int, ...]
     snapshot: TtSmi | None
-    mute: str | None
     hardware: Hardware | None
     unknown: str | None
     held: Mapping[int, str]
@@ -171,7 +170,7 @@ def diagnose(
     build = preflight(interpreter(), environment, timeout_s=settings.preflight_timeout)
     host = machine(environment, root=around.root, devices=around.devices)
     chips = visible_chips(environment, around.devices)
-    snapshot, mute = _snapshot(environment) if chips else (None, "there is no device")
+    snapshot = _snapshot(environment) if chips else None
     held = {chip: holder for chip in chips if (holder := holder_of(chip, around.locks))}
     # tt-smi sees all chips, ttnn only those that it may use.
     board = board_of(snapshot) if snapshot and chips == host.devices else None
@@ -185,21 +184,21 @@ def diagnose(
         hardware, unknown = _device(build, around, chips, board=board, occupied=occupied)
     hardware = hardware and on_this_host(hardware, settings.key, environment)
     return Diagnosis(
-        settings, around, build, host, chips, snapshot, mute, hardware, unknown, held, simulated
+        settings, around, build, host, chips, snapshot, hardware, unknown, held, simulated
     )
 
 
-def _snapshot(environment: Mapping[str, str]) -> tuple[TtSmi | None, str | None]:
-    text, problem = tt_smi_snapshot(environment)
+def _snapshot(environment: Mapping[str, str]) -> TtSmi | None:
+    text, _ = tt_smi_snapshot(environment)
     if text is None:
-        return None, problem
+        return None
     with tempfile.TemporaryDirectory(prefix="ttnn-perf-") as folder:
         file = Path(folder) / "tt-smi.json"
         file.write_text(text, encoding="utf-8")
         try:
-            return read_tt_smi(file), None
-        except InputError as error:
-            return None, f"tt-smi -s: {error.problem}"
+            return read_tt_smi(file)
+        except InputError:
+            return None
 
 
 def _device(
@@ -337,26 +336,6 @@ def _profiler(facts: Diagnosis) -> Iterator[Check]:
     yield Check("profiler", ok=True, found=f"{choice.kind.value}: {choice.why}", absent=off)
 
 
-def _boards(facts: Diagnosis) -> Iterator[Check]:
-    if facts.snapshot is None:
-        remedy = _SMI_REMEDY if facts.chips else None
-        for name in ("firmware", "clock"):
-            found = f"unknown: {facts.mute}" if facts.chips else "there is no device"
-            yield Check(name, ok=None, found=found, remedy=remedy, absent=not facts.chips)
-        return
-    board = board_facts(facts.snapshot)
-    for name, fact, unit in (("firmware", "firmware", ""), ("clock", "clock_mhz", " MHz")):
-        value = board.get(fact)
-        found = f"{value:g}{unit}" if isinstance(value, float) else f"{value}{unit}"
-        if value is None:
-            found = "unknown: tt-smi does not say"
-        if name == "clock" and board.get("throttled"):
-            remedy = "let the boards cool down, and look at their power supply"
-            yield Check(name, ok=False, found=f"{found}, throttled", remedy=remedy)
-        else:
-            yield Check(name, ok=None if value is None else True, found=found)
-
-
 def _driver(facts: Diagnosis) -> Iterator[Check]:
     driver, chips, iommu = facts.machine.driver, facts.chips, facts.machine.iommu
     missing = "unknown: its module shows no version" if chips else "not loaded"
@@ -454,7 +433,7 @@ def checks_of(facts: Diagnosis) -> tuple[Check, ...]:
 
 
 _CHECKS: Final = (
-    _ttnn, _tracy, _compiler, _devices, _key, _profiler, _boards, _driver, _locks, _broker,
+    _ttnn, _tracy, _compiler, _devices, _key, _profiler, _driver, _locks, _broker,
     _untested, _governor, _environment, _folders,
 )  # fmt: skip
 

@@ -360,7 +360,7 @@ def _own_records(folder: Path) -> Iterator[tuple[Path, str, float]]:
 def add_report(parser: argparse.ArgumentParser) -> None:
     add = partial(add_argument, parser)
     parser.usage = "ttnn-perf report [FILE ...] [options]"
-    add("files FILE", "run records of one run, and captures (default: the newest run record)",
+    add("files FILE", "a run record, or the captures of one program (default: the newest record)",
         nargs="*")  # fmt: skip
     add("-o --output PATH", "where to write it (default: report.html)",
         type=Path, default=Path("report.html"))  # fmt: skip
@@ -387,7 +387,7 @@ def run_report(options: argparse.Namespace) -> Result:
         raise UsageError(f"{page_file}: expected a file for the page, found a folder")
     check_writable(page_file.parent)
     records, words = _records_and_captures(options.files, settings)
-    captures = [_capture_test(capture, options, settings) for capture in _captures(words, options)]
+    captures = [_capture_test(capture_of(options, words), options, settings)] if words else []
     page = page_of(_source(records, captures, settings, options))
     write_text(page_file, page_html(page))
     return Result(inert_lines(f"wrote {page_file}: {page['headline']}") + "\n")
@@ -408,34 +408,12 @@ def _records_and_captures(words: Sequence[str], settings: Settings) -> tuple[lis
             records.append(Path(word))
         else:
             captures.append(word)
+    if len(records) > 1:
+        raise UsageError(
+            f"{records[0]} and {records[1]} are two run records: a page shows one run; name "
+            "earlier ones with --runs"
+        )
     return records, captures
-
-
-def _joined(files: Sequence[Path]) -> Run:
-    runs = [read_run(file) for file in files]
-    if len(runs) < 2:
-        return runs[0] if runs else Run(None, {})
-    tests: dict[str, JudgedTest] = {}
-    for file, run in zip(files, runs, strict=True):
-        for name, judged in run.tests.items():
-            if name in tests:
-                raise UsageError(
-                    f"{file} and a record before it both have {name}: a page shows one run; name "
-                    "earlier ones with --runs"
-                )
-            seen = judged.observation
-            seen = replace(seen, hardware=seen.hardware or run.hardware)
-            tests[name] = replace(judged, observation=seen)
-    shift = next((run.shift for run in runs if run.shift is not None), None)
-    complete = all(run.complete for run in runs)
-    return replace(runs[0], tests=tests, complete=complete, coverage=None, shift=shift)
-
-
-def _captures(words: Sequence[str], options: argparse.Namespace) -> list[Capture]:
-    """Group files by program: several of one kind are of several."""
-    own = [capture_of(options, [word]) for word in words]
-    kinds = [source.input for capture in own for source in capture.sources]
-    return own if len(set(kinds)) < len(kinds) or not own else [capture_of(options, words)]
 
 
 class _CaptureTest(NamedTuple):
@@ -473,7 +451,7 @@ def _source(
     options: argparse.Namespace,
 ) -> PageSource:
     """Assemble the page."""
-    run, here = _joined(records), Path.cwd()
+    run, here = read_run(records[0]) if records else Run(None, {}), Path.cwd()
     own = {each.judged.observation.test: each for each in captures}
     run = replace(run, tests={**run.tests, **{name: each.judged for name, each in own.items()}})
     words = () if options.baselines is None else ("--ttnn-perf-baselines", str(options.baselines))

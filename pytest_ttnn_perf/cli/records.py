@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, read_run
+from pytest_ttnn_perf.analysis.readers.detect import read_run
 from pytest_ttnn_perf.cli.common import (
     add_argument,
     add_baselines,
@@ -485,30 +485,23 @@ def _status_lines(document: Mapping[str, Any]) -> Iterator[Block]:
 
 
 def add_explain(parser: argparse.ArgumentParser) -> None:
-    add_argument(parser, "what WHAT", "the code or name of a rule, the id or file of tests, a run "
-        "record, or a capture")  # fmt: skip
+    add_argument(parser, "what WHAT", "the code or name of a rule, the id or file of tests, or a "
+        "run record")  # fmt: skip
     add_format(parser)
 
 
 def run_explain(options: argparse.Namespace) -> Result:
-    """Show what is known of a rule, a test or a file.
+    """Show what is known of a rule, a test or a run record.
 
-    Tests are those of the newest run record. Of a run record, verdicts and findings are shown,
-    of a capture what the checklist finds. The exit code is 0.
+    Tests are those of the newest run record. The exit code is 0.
     """
-    from pytest_ttnn_perf.cli.captures import run_check, run_rules
+    from pytest_ttnn_perf.cli.captures import run_rules
     from pytest_ttnn_perf.cli.main import parse
 
     what, shape = options.what, options.format
     file = Path(what)
-    if _exists(file):
-        if not file.is_dir() and presumed_kind_of(file) is ArtifactKind.RUN_RECORD:
-            return Result(_judged(file, ()).text(shape))
-        checked = run_check(parse(["check", "--format", shape, "--", place_of(what)]))
-        if shape == "json" and checked.text:
-            text = json_text(_found_first(json.loads(checked.text)))
-            checked = replace(checked, text=text)
-        return replace(checked, failed=False)
+    if file.suffix != ".py" and file.is_file():
+        return Result(_judged(file, ()).text(shape))
     if any(mark in what for mark in ("::", ".py", "/", "*")):  # no rule is called so
         record = newest_record(project_settings())
         if record is None:
@@ -519,29 +512,6 @@ def run_explain(options: argparse.Namespace) -> Result:
     except UsageError as error:
         message = f"{error}; a test is named by its id, such as test_model.py::test_x"
         raise UsageError(message) from error
-
-
-def _exists(file: Path) -> bool:
-    try:
-        return file.suffix != ".py" and file.exists()
-    except OSError:  # no name that a file could have
-        return False
-
-
-def _found_first(document: dict[str, Any]) -> dict[str, Any]:
-    """Put findings first, by their worth: an agent reads the beginning alone."""
-    rules = document.pop("rules", [])
-    found = [each for each in rules if each["outcome"] == RuleOutcome.FOUND.value]
-    others = Counter(each["outcome"] for each in rules if each not in found)
-    found.sort(
-        key=lambda each: (
-            not Family.VALIDITY.has(each["code"]),
-            each["severity"] != Severity.ERROR.value,
-            -(each["saving_ns"] or 0.0),
-        )
-    )
-    short = [{n: v for n, v in each.items() if v not in (None, "", [], False)} for each in found]
-    return {"found": short, "others": dict(sorted(others.items())), **document}
 
 
 def _judged(record: Path, tests: Sequence[str]) -> Listing:

@@ -491,6 +491,10 @@ POSTGRESQL: Final = "postgresql+psycopg"
 _EXPECTED: Final = (
     "expected sqlite:///FILE or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE, found"
 )
+_UNREADABLE: Final = (
+    f"{_EXPECTED} a URL whose parts cannot be read: in a password, write / ? # @ : and % as "
+    "%2F %3F %23 %40 %3A and %25"
+)
 
 
 class DatabaseUrl:
@@ -557,19 +561,11 @@ def database_url(text: str, folder: Path) -> DatabaseUrl:
 def _problem_of_server(url: str) -> str:
     try:
         parts = urlsplit(url)
-        readable = parts.netloc.count("@") < 2 and parts.port != 0
+        readable = parts.netloc.count("@") < 2 and parts.port != 0 and not parts.fragment
     except ValueError:  # a bracket or a port that is none: its text may be part of a password
-        readable = False
-    if not readable:
-        return (
-            f"{_EXPECTED} a URL whose host or port cannot be read: in a password, write / ? # @ : "
-            "and % as %2F %3F %23 %40 %3A and %25"
-        )
-    if parts.path.count("/") != 1 or parts.path == "/" or parts.fragment:
-        return (
-            f"{_EXPECTED} a URL without a database, or with a / or # too many: in a password, "
-            "write these as %2F and %23"
-        )
+        return _UNREADABLE
+    if not readable or parts.path.count("/") != 1 or parts.path == "/":
+        return _UNREADABLE
     if "password" in parts.query:
         return "password is a parameter of the history URL: expected it before the database"
     return ""

@@ -26,10 +26,10 @@ from pytest_ttnn_perf.core.hardware import UNKNOWN
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, metric_in
 from pytest_ttnn_perf.core.observation import Outcome, Reason, value_of
 from pytest_ttnn_perf.core.ops import CALLS, OpGroups
-from pytest_ttnn_perf.core.text import counted, duration, visible
+from pytest_ttnn_perf.core.text import counted, visible
 from pytest_ttnn_perf.gate.judge import NO_METRIC
 from pytest_ttnn_perf.gate.judging import change_by_op, changed_times_ns, differences_of
-from pytest_ttnn_perf.history.page_html import TONES, in_words, page_html
+from pytest_ttnn_perf.history.page_html import TONES, page_html
 from pytest_ttnn_perf.history.runs import (
     RunHistory,
     RunSelection,
@@ -38,10 +38,10 @@ from pytest_ttnn_perf.history.runs import (
     read_history,
     series_of,
 )
-from pytest_ttnn_perf.history.trends import changed_as_well, changes_of, headline
 from pytest_ttnn_perf.report.findings import (
     by_saving,
     evidence_lines,
+    saving,
     title,
 )
 from pytest_ttnn_perf.report.sentences import (
@@ -71,7 +71,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.gate.store import BaselineStore
     from pytest_ttnn_perf.history.page_html import Part
     from pytest_ttnn_perf.history.runs import Series
-    from pytest_ttnn_perf.history.trends import SeriesChange
     from pytest_ttnn_perf.report.ci import CiReport
     from pytest_ttnn_perf.report.run import RunResult
 
@@ -149,7 +148,11 @@ def page_of(source: PageSource) -> Part:
         "headline": visible(headline),
         "tone": "bad" if report.is_bad else "plain" if source.of_captures else "good",
         "facts": [*_facts(report)],
-        "counts": [(counts[word], in_words(word), TONES[word]) for word in TONES if counts[word]],
+        "counts": [
+            (counts[word], word.lower().replace("_", " "), TONES[word])
+            for word in TONES
+            if counts[word]
+        ],
         "runs": earlier.runs,
         "tests": tests,
         "rules": {rule.code: rule.page for rule in all_rules() if rule.code in found},
@@ -157,7 +160,6 @@ def page_of(source: PageSource) -> Part:
             (name, str(before), "" if now is None else str(now))
             for name, before, now in differences
         ],
-        "trends": earlier.trends,
         "notes": [*_notes(source), *source.notes, *notes],
     }
 
@@ -188,9 +190,10 @@ def _headline(source: PageSource, tests: Sequence[Part]) -> str:
     wrong = sum(each["fails"] for each in found)
     errors = f" ({counted(wrong, 'error')})" if wrong else ""
     most = max(found, key=lambda each: each["saving_us"] or 0.0, default=None)
-    saving = f", up to {most['saving']}" if most and most["saving"] else ""
+    worth = most["saving"].removeprefix("at most ") if most else ""
+    saves = f", up to {worth}" if worth else ""
     count = counted(len(found), "finding") if found else "no findings"
-    return f"{count}{errors}{saving}"
+    return f"{count}{errors}{saves}"
 
 
 def _facts(report: CiReport) -> Iterator[tuple[str, str]]:
@@ -390,7 +393,7 @@ def page_findings(
             "fails": finding.fails and enforced,
             "region": finding.region,
             "saving_us": None if finding.saving_ns is None else _us(finding.saving_ns),
-            "saving": _saving(finding),
+            "saving": saving(finding),
             "evidence": [*(text.strip() for text in evidence_lines(finding)), *also],
             "how": finding.arithmetic or "",
             "fix": (finding.waived is None and finding.fix) or "",
@@ -418,20 +421,6 @@ def page_findings(
         }
 
 
-def _saving(finding: Finding) -> str:
-    """Return the saving of a step, as in "20.0 of 345.0 µs"."""
-    saving_ns, step_ns = finding.saving_ns, finding.step_ns
-    if saving_ns is None:
-        return ""
-    # What is saved of a wall time may be more than a step, which is a part of that.
-    if not step_ns or saving_ns > step_ns:
-        return duration(saving_ns)
-    whole, unit = duration(step_ns).split()
-    factor = float(whole) / step_ns
-    places = len(whole.partition(".")[2])
-    return f"{saving_ns * factor:.{places}f} of {whole} {unit}"
-
-
 def _waterfalls(
     source: PageSource, judged: JudgedTest
 ) -> tuple[tuple[dict[str, Any], ...], list[str]]:
@@ -456,20 +445,13 @@ def _waterfalls(
     ), []
 
 
-# Earlier runs: the history of each metric, and trends.
-
-#: Of so many tests of one change it is said what their ops did.
-_MOST_BY_OP: Final = 50
+# Earlier runs: the history of each metric.
 
 
 class EarlierRuns:
-    """Runs, the history of each metric, and trends."""
+    """Runs, and the history of each metric."""
 
     def __init__(self, history: RunHistory) -> None:
-        groups = changes_of(history).groups if history.runs else ()
-        changed: dict[Identity, list[SeriesChange]] = defaultdict(list)
-        for one in (one for group in groups for one in group):
-            changed[_identity(one.series)].append(one)
         self.runs: tuple[Part, ...] = tuple(
             {
                 "id": run.id or "",
@@ -482,58 +464,23 @@ class EarlierRuns:
             for run in history.runs
         )
         self._histories = {
-            _identity(series): _history(series, changed.get(_identity(series), ()))
-            for series in series_of(history.runs)
+            (each.test, each.metric, each.key, each.setting): _history(each)
+            for each in series_of(history.runs)
         }
-        self.trends = tuple(map(_trend, groups))
 
     def of(self, identity: Identity) -> Part:
-        empty: Part = {name: [] for name in ("runs", "values", "outcomes", "marks", "changes")}
+        empty: Part = {name: [] for name in ("runs", "values", "outcomes", "marks")}
         return self._histories.get(identity, empty)
 
 
-def _identity(series: Series) -> Identity:
-    return series.test, series.metric, series.key, series.setting
-
-
-def _history(series: Series, changes: Sequence[SeriesChange]) -> Part:
+def _history(series: Series) -> Part:
     points = series.points
-    places = {point.number: place for place, point in enumerate(points)}
     verdicts = (point.reading.verdict for point in points)
     return {
         "runs": [point.number for point in points],
         "values": [point.reading.value for point in points],
         "outcomes": [verdict.outcome.value if verdict else "" for verdict in verdicts],
         "marks": [*map(mark_of, points)],
-        "changes": [
-            {
-                "before": places[one.before],
-                "after": places[one.after],
-                "change": round(one.change or 0.0, 4),
-                "worse": one.direction == "worse",
-                "cause": "; or ".join(one.causes),
-                "command": one.command or "",
-            }
-            for one in sorted(changes, key=lambda each: each.after)
-        ],
-    }
-
-
-def _trend(group: Sequence[SeriesChange]) -> Part:
-    first = group[0]
-    detail = [*changed_as_well(first)]
-    detail += [
-        f"{one.series.test} by op: {one.by_op}"
-        for one in group[:_MOST_BY_OP]
-        if one.by_op is not None
-    ]
-    return {
-        "title": headline(first),
-        "detail": list(dict.fromkeys(detail)),
-        "worse": any(one.direction == "worse" for one in group),
-        "kind": first.kind.value,
-        "tests": list(dict.fromkeys(one.series.test for one in group)),
-        "command": next((one.command for one in group if one.command), ""),
     }
 
 

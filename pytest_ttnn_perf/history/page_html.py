@@ -52,29 +52,14 @@ def page_json(page: Part) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Escape texts, round to seven digits, and replace infinities by None."""
+    """Escape texts, and replace infinities by None."""
     if isinstance(value, str):
         return shown(value)
     if isinstance(value, float):
-        if not isfinite(value):
-            return None
-        # Whole numbers may be counts, and what is short of 1 never reads as 1.
-        rounded = value if value.is_integer() else float(f"{value:.7g}")
-        rounded = value if rounded == 1 else rounded
-        return int(rounded) if rounded.is_integer() and abs(rounded) < 2**53 else rounded
+        return value if isfinite(value) else None
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
     return [*map(_plain, value)] if isinstance(value, (list, tuple)) else value
-
-
-def in_words(outcome: str) -> str:
-    """Return an outcome as a word in a sentence on several metrics."""
-    special = {
-        "WITHIN": "within limits",
-        "NO_BASELINE": "without baseline",
-        "NO_DATA": "without data",
-    }
-    return special.get(outcome, outcome.lower().replace("_", " "))
 
 
 def main_metric(test: Part) -> int | None:

@@ -235,8 +235,8 @@ def test_a_run_that_cannot_be_sent_keeps_its_verdict_and_says_how_to_send_it(
         ("postgresql:/ci:hunter2@db/perf?a=b://c", "found no URL of a database"),
         ("mysql://ci:hunter2@db/perf", "found a URL that begins with mysql://"),
         ("sqlite:///nowhere/perf.db", "expected the folder"),
-        ("postgresql://ci:hunter2@db", "found a URL without a database"),
-        ("postgresql://ci:hunter2/x@db/perf", "found a URL whose host or port cannot be read"),
+        ("postgresql://ci:hunter2@db", "found a URL whose parts cannot be read"),
+        ("postgresql://ci:hunter2/x@db/perf", "found a URL whose parts cannot be read"),
         ("postgresql://ci@db/perf?password=hunter2", "password is a parameter"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from tests.harness.captures import capture, op, signpost
 from tests.harness.golden import assert_golden
-from tests.harness.histories import TEST, Histories
+from tests.harness.histories import Histories
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,32 +104,16 @@ def test_the_newest_record_is_taken_and_its_history(project: Project, pages: lis
     history = metric["history"]
     assert history["runs"] == list(range(20))
     assert (history["values"][0], history["values"][-1]) == (10, 11.022)
-    (change,) = history["changes"]
-    assert (change["before"], change["after"], change["worse"]) == (11, 12, True)
-    assert change["cause"].startswith(f"the code: after {commits[11][:9]} up to {commits[12][:9]}")
-    assert change["command"].startswith(f"ttnn-perf bisect {commits[11][:12]}")
-    (trend,) = page["trends"]
-    assert (trend["tests"], trend["kind"], trend["worse"]) == ([TEST], "code", True)
-
     project.cli("report", "--last", "3")
     assert [run["commit"] for run in pages[1]["runs"]] == commits[-3:]
 
 
-def test_shards_are_one_page_and_two_runs_are_none(project: Project, pages: list[Any]) -> None:
-    first = recorded(project)
-    other = {"test_b.py::test_other": {"metrics": {"latency": {"unit": "ms", "samples": [1.0]}}}}
-    recorded(project, "other.json", tests=other, complete=False)
-    ran = project.cli("report", "run.json", "other.json")
-    assert ran.text == "wrote report.html: the run was cut short: 2 of 3 tests failed"
-    assert {test["key"] for test in pages[0]["tests"]} == {"wormhole_b0-n150-1x1"}
-
-    (project.path / "again.json").write_text(first.read_text())
+def test_two_runs_are_no_page(project: Project, pages: list[Any]) -> None:
+    recorded(project)
+    recorded(project, "again.json")
     ran = project.cli("report", "run.json", "again.json")
-    assert (ran.code, ran.text) == (2, "")
-    assert ran.errors == (
-        "ttnn-perf: again.json and a record before it both have test_a.py::test_slow: a page shows "
-        "one run; name earlier ones with --runs"
-    )
+    assert (ran.code, ran.text, pages) == (2, "", [])
+    assert "run.json and again.json are two run records: a page shows one run" in ran.errors
 
 
 def test_a_capture_is_a_page_with_its_ops(project: Project, pages: list[Any]) -> None:

@@ -18,21 +18,13 @@ HOSTILE = (
 )
 REGRESSED = "models/tests/test_llama.py::test_decode[8B-batch32-seq128]"
 IMPROVED = "models/tests/test_resnet50.py::test_resnet50[batch16-device_params0]"
-_NO_HISTORY: Part = {name: [] for name in ("runs", "values", "outcomes", "marks", "changes")}
+_NO_HISTORY: Part = {name: [] for name in ("runs", "values", "outcomes", "marks")}
 
 
 def small() -> Part:
     """Return a page with everything."""
     tests = [_regressed(), _improved(), *_others(), *map(_hostile, HOSTILE)]
     words = [metric["outcome"] for each in tests for metric in each["metrics"] if metric["gated"]]
-    trend = {
-        "title": "wall_time of 14 tests is 4.1 % more on runner-07",
-        "detail": ["since 2026-11-10, on no other host"],
-        "worse": True,
-        "kind": "host",
-        "tests": [REGRESSED, IMPROVED],
-        "command": "ttnn-perf bisect 1111111 2222222",
-    }
     return {
         "title": "models: 2 of 12 tests failed (n300, 4f0c9d2)",
         "subject": "models (n300, 4f0c9d2)",
@@ -44,7 +36,6 @@ def small() -> Part:
         "tests": tests,
         "rules": {"TTP311": "Matmuls read slowly.\n\n## What to do\nStore them `SHARDED`."},
         "differences": [("firmware", "18.2", "18.4")],
-        "trends": [trend],
         "notes": ["3 runs of pull requests are left out of histories."],
     }  # fmt: skip
 
@@ -102,7 +93,6 @@ def _metric(
         "values": values,
         "marks": [""] * sessions,
         "outcomes": ["WITHIN"] * (sessions - 1) + [outcome],
-        "changes": [],
     }
     return _plain_metric(
         name, outcome, text, unit="ms", scale=1e-6, change=change, value=values[-1],
@@ -146,24 +136,8 @@ def _regressed() -> Part:
 
 
 def _wall_time(chance: random.Random) -> Part:
-    """Return a metric with all that a history can have: changes, marks, outcomes, hosts."""
+    """Return a metric with all that a history can have: marks, outcomes, hosts."""
     metric = _metric("wall_time", 12_410_000, chance, slower=0.082)
-    faster = {
-        "before": 13,
-        "after": 14,
-        "change": -0.057,
-        "worse": False,
-        "command": "",
-        "cause": "code: sharded the attention output",
-    }
-    slower = {
-        "before": 37,
-        "after": 38,
-        "change": 0.079,
-        "worse": True,
-        "cause": "code: MatmulDeviceOperation took 0.9 ms more",
-        "command": "ttnn-perf bisect 3f0 4f0",
-    }
     values = metric["history"]["values"]
     history = {
         **metric["history"],
@@ -171,7 +145,6 @@ def _wall_time(chance: random.Random) -> Part:
         "outcomes": ["WITHIN"] * 14 + ["IMPROVED"] * 2 + ["WITHIN"] * 13 + ["TOO_NOISY"]
         + ["WITHIN"] * 8 + ["REGRESSED"] * 2,
         "marks": ["stored"] + [""] * 15 + ["accepted"] + [""] * 23,
-        "changes": [faster, slower],
     }  # fmt: skip
     again = [[1.08 * 12_410_000 * chance.lognormvariate(0, 0.004) for _ in range(20)]] * 2
     return {**metric, "target": 11_900_000.0, "confirmations": again, "history": history}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.harness.baselines import stored, times
-from tests.harness.captures import capture, op
 from tests.harness.golden import assert_golden
 from tests.harness.project import run_command
 
@@ -66,22 +64,6 @@ def test_a_record_is_explained_whole(measured: Desk) -> None:
     (measured.path / "broken.json").write_text("{")
     assert run_command("explain", "broken.json").code == 3
     assert run_command("explain", "TTP203").text == run_command("rules", "TTP203").text
-
-
-def test_a_capture_is_explained_by_the_checklist(desk: Desk) -> None:
-    ops = [op("MatmulDeviceOperation", 90_000, cores=2), op("TilizeDeviceOperation", 30_000)]
-    (desk.path / "ops.csv").write_text(capture(*ops * 5))
-    checked = json.loads(run_command("check", "ops.csv", "--format", "json").text)
-    explained = json.loads(run_command("explain", "ops.csv", "--format", "json").text)
-    found = [rule["code"] for rule in checked["rules"] if rule["outcome"] == "FOUND"]
-    assert sorted(each["code"] for each in explained["found"]) == sorted(found) != []
-    assert len(found) + sum(explained["others"].values()) == len(checked["rules"])
-    savings = [each.get("saving_ns", 0.0) for each in explained["found"]]
-    assert savings == sorted(savings, reverse=True) != []
-    assert explained["regions"] == checked["regions"]
-    assert run_command("explain", "ops.csv").text == run_command("check", "ops.csv").text
-    (desk.path / "nothing").mkdir()
-    assert run_command("explain", "nothing").errors == run_command("check", "nothing").errors
 
 
 def test_a_test_that_raised_has_not_passed(desk: Desk) -> None:

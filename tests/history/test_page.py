@@ -88,7 +88,6 @@ def test_what_is_no_number_is_none() -> None:
         "values": [1.5, float("nan")],
         "outcomes": ["", "WITHIN"],
         "marks": ["stored", ""],
-        "changes": [],
     }
     page = {"tests": [{**test, "metrics": [{**metric, "history": history}]}]}
     (told,) = json.loads(page_json(page))["page"]["tests"][0]["metrics"]

@@ -231,7 +231,7 @@ function explorer(plot) {
   };
 }
 
-// A metric, run after run: where it was against today's baseline and limit, and when it changed.
+// A metric, run after run: where it was against today's baseline and limit.
 
 function historyChart(metric) {
   const { runs, values, outcomes, marks } = metric.history;
@@ -242,10 +242,10 @@ function historyChart(metric) {
     kind: "history",
     title: `History of ${metric.name}`,
     label: `${counted(points.length, "run")}, from ${amount(metric, points[0].value)} to ${amount(metric, last.value)}` +
-      `${metric.limit === null ? "" : `, limit ${amount(metric, metric.limit)}`}; ${counted(metric.history.changes.length, "change")}`,
+      `${metric.limit === null ? "" : `, limit ${amount(metric, metric.limit)}`}`,
     legend: historyLegend(metric, points),
     paint: (width) => paintHistory(metric, points, width),
-    after: [historyChanges(metric, points), opened("Table", () => historyNumbers(metric, points))],
+    after: [opened("Table", () => historyNumbers(metric, points))],
   });
   return figure;
 }
@@ -256,7 +256,6 @@ function historyLegend(metric, points) {
   return [
     ...tones.map((tone) => [words.filter((word) => toneOf(word) === tone).join(", "), dot(8, 5, tone)]),
     ...(points.some((point) => point.mark) ? [["baseline accepted or stored", acceptMark(8, 9)]] : []),
-    ...(metric.history.changes.length ? [["change", stroke("change")]] : []),
     ...(metric.baseline !== null && metric.limit !== null ? [["within the limit", swatch("band")]] : []),
   ];
 }
@@ -284,7 +283,6 @@ function paintHistory(metric, points, width) {
       allowedBand(metric, box, at),
       levelLines(levels, box, at),
       points.map((point, place) => (point.mark ? acceptLine(point, x(place), box) : null)),
-      changeLines(metric, x, box),
       draw("polyline", { class: "line", points: line }),
       points.map((point, place) => dot(x(place), at(point.value), toneOf(point.outcome), points.length > 80 ? 2.5 : 3.5)),
     ],
@@ -321,38 +319,13 @@ function acceptLine(point, x, box) {
     draw("line", { class: "accept", x1: x, x2: x, y1: box.top, y2: box.bottom }), acceptMark(x, box.top));
 }
 
-// A line between the two runs of a change; its size above, where it touches no other.
-function changeLines(metric, x, box) {
-  let end = 90;  // the unit stands before it
-  return metric.history.changes.map((change) => {
-    const at = x((change.before + change.after) / 2);
-    const text = signedPercent(change.change);
-    const half = textWidth(text) / 2;
-    const line = draw("line", { class: "change", x1: at, x2: at, y1: box.top - 8, y2: box.bottom });
-    if (at - half < end || at + half > box.width) return line;
-    end = at + half + 6;
-    return [line, draw("text", { class: change.worse ? "bad" : "better", x: at, y: box.top - 12, "text-anchor": "middle" }, text)];
-  });
-}
-
 function pointLines(metric, points, place) {
   const point = points[place];
-  const change = metric.history.changes.find((one) => one.after === place);
   return [
     [amount(metric, point.value), point.outcome].filter(Boolean).join("  "),
     ...runLines(point.run),
     point.mark ? `baseline ${point.mark}` : "",
-    change ? `${signedPercent(change.change)} since the run before: ${change.cause}` : "",
   ];
-}
-
-// The same in words: which runs a change is between, its cause, what finds the commit.
-function historyChanges(metric, points) {
-  const told = metric.history.changes.map((change) => make("li", null,
-    make("b", { class: change.worse ? "bad" : "better" }, signedPercent(change.change)),
-    ` between ${shortCommit(points[change.before].run.commit)} and ${shortCommit(points[change.after].run.commit)}: ${change.cause}`,
-    change.command ? command(change.command) : null));
-  return told.length ? make("ul", { class: "changes" }, told) : null;
 }
 
 function historyNumbers(metric, points) {

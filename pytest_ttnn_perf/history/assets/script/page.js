@@ -271,18 +271,6 @@ function refreshTools() {
   shownCount.textContent = some === all ? counted(all, noun) : `${some} of ${counted(all, noun)}`;
 }
 
-function trendsSection() {
-  if (!page.trends.length) return null;
-  return section("Changes over time", make("ul", { class: "stack" }, page.trends.map((trend) => {
-    const links = trend.tests.filter((id) => byId.has(id)).map((id) => make("li", null, make("a", { class: "id", href: addressOf({ test: id }) }, id)));
-    return make("li", { class: "panel stack" },
-      make("div", { class: "metric-head" }, badge(trend.kind, trend.worse ? "bad" : "better"), make("h3", null, trend.title)),
-      trend.detail.map((line) => make("p", { class: "sentence quiet" }, line)),
-      links.length > 3 ? opened(counted(links.length, "test"), () => make("ul", null, links)) : make("ul", null, links),
-      trend.command ? command(trend.command) : null);
-  })));
-}
-
 function differencesSection() {
   if (!page.differences.length) return null;
   return section("Environment: different from the baselines", make("div", { class: "panel" }, listing([
@@ -296,7 +284,7 @@ function differencesSection() {
 
 const place = make("div", { id: "test" });
 const wholeRun = overview();
-const changes = make("div", null, trendsSection(), differencesSection());
+const changes = make("div", null, differencesSection());
 const alone = page.tests.length === 1 ? page.tests[0] : null;
 let listScroll = 0;
 let shown = null;
