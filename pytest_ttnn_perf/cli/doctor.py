@@ -189,7 +189,7 @@ def diagnose(
 
 
 def _snapshot(environment: Mapping[str, str]) -> TtSmi | None:
-    text, _ = tt_smi_snapshot(environment)
+    text = tt_smi_snapshot(environment)
     if text is None:
         return None
     with tempfile.TemporaryDirectory(prefix="ttnn-perf-") as folder:
@@ -245,21 +245,6 @@ def _ttnn(facts: Diagnosis) -> Iterator[Check]:
     if build.timed_out:
         remedy = f"set preflight_timeout to more than this takes: {command}"
     yield Check("ttnn", ok=False, found=f"{found}: {build.problem}", remedy=remedy, blocks=True)
-
-
-def _tracy(facts: Diagnosis) -> Iterator[Check]:
-    without = "this ttnn is built without Tracy"
-    if facts.build.version is None:
-        yield Check("tracy", ok=True, found="ttnn is not installed", absent=True)
-    elif facts.build.tracy is None:
-        yield Check("tracy", ok=None, found="unknown", remedy="see ttnn above")
-    elif facts.build.tracy:
-        yield Check("tracy", ok=True, found="this ttnn is built with Tracy")
-    elif not facts.chips:
-        yield Check("tracy", ok=True, found=without, absent=True)
-    else:
-        remedy = "for op tables, build tt-metal from source with ./build_metal.sh"
-        yield Check("tracy", ok=False, found=f"{without}, so there are no op tables", remedy=remedy)
 
 
 def _compiler(facts: Diagnosis) -> Iterator[Check]:
@@ -334,6 +319,10 @@ def _profiler(facts: Diagnosis) -> Iterator[Check]:
     choice = choose(ProfilerKind.AUTO, facts.build, facts.around.environment)
     off = choice.kind is ProfilerKind.OFF
     yield Check("profiler", ok=True, found=f"{choice.kind.value}: {choice.why}", absent=off)
+    if facts.build.tracy is False and facts.chips:
+        remedy = "for op tables, build tt-metal from source with ./build_metal.sh"
+        found = "this ttnn is built without Tracy, so there are no op tables"
+        yield Check("tracy", ok=False, found=found, remedy=remedy)
 
 
 def _driver(facts: Diagnosis) -> Iterator[Check]:
@@ -433,7 +422,7 @@ def checks_of(facts: Diagnosis) -> tuple[Check, ...]:
 
 
 _CHECKS: Final = (
-    _ttnn, _tracy, _compiler, _devices, _key, _profiler, _driver, _locks, _broker,
+    _ttnn, _compiler, _devices, _key, _profiler, _driver, _locks, _broker,
     _untested, _governor, _environment, _folders,
 )  # fmt: skip
 

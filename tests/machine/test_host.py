@@ -110,22 +110,12 @@ def test_what_another_runner_left(tmp_path: Path) -> None:
         assert machine({}, root=tmp_path).locked == tmp_path / "tmp/tt-device.lock"
 
 
-@pytest.mark.parametrize(
-    ("script", "problem"),
-    [
-        (
-            "echo No chips detected >&2; exit 1",
-            "tt-smi -s ended with exit code 1: No chips detected",
-        ),
-        ("echo Gathering", "tt-smi -s ended with exit code 0: Gathering"),
-        ("exec /bin/sleep 60", "tt-smi -s did not answer within 0.3 s"),
-    ],
-)
+@pytest.mark.parametrize("script", ["echo No chips detected >&2; exit 1", "exec /bin/sleep 60"])
 def test_a_tt_smi_that_does_not_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, problem: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
     monkeypatch.setattr(inspection, "_SMI_TIMEOUT_S", 0.3 if "sleep" in script else 30)
-    assert tt_smi_snapshot(smi(tmp_path, script)) == (None, problem)
+    assert tt_smi_snapshot(smi(tmp_path, script)) is None
 
 
 def test_machines_that_are_named_in_another_script_are_told_apart() -> None:
