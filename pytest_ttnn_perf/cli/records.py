@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.readers.detect import read_run
+from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, read_run
 from pytest_ttnn_perf.cli.common import (
     add_argument,
     add_baselines,
@@ -28,7 +28,7 @@ from pytest_ttnn_perf.cli.common import (
     typed_hardware,
 )
 from pytest_ttnn_perf.core.errors import InputError, UsageError
-from pytest_ttnn_perf.core.finding import Family, RuleOutcome, Severity
+from pytest_ttnn_perf.core.finding import RuleOutcome
 from pytest_ttnn_perf.core.observation import RUN_FORMAT, WITHOUT_BASELINE, Reason
 from pytest_ttnn_perf.core.settings import Checklist, Missing, find_root, project_settings
 from pytest_ttnn_perf.core.text import counted
@@ -47,7 +47,6 @@ from pytest_ttnn_perf.report.sentences import (
     Rerun,
     command_line,
     label,
-    place_of,
     reproduction,
     sentence,
 )
@@ -501,6 +500,9 @@ def run_explain(options: argparse.Namespace) -> Result:
     what, shape = options.what, options.format
     file = Path(what)
     if file.suffix != ".py" and file.is_file():
+        kind = presumed_kind_of(file)
+        if kind is not ArtifactKind.RUN_RECORD:
+            raise UsageError(f"{what}: {kind.value} is explained by ttnn-perf check, or plan")
         return Result(_judged(file, ()).text(shape))
     if any(mark in what for mark in ("::", ".py", "/", "*")):  # no rule is called so
         record = newest_record(project_settings())

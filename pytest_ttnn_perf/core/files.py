@@ -233,7 +233,7 @@ def read_json(
     """Read ``file`` and decode it.
 
     Raises:
-        InputError: unreadable, not JSON, or not what ``decode`` expects.
+        InputError: unreadable, not JSON, or not what ``decode`` expects; with file and line.
     """
     return parse_json(read_text(file, most_bytes=most_bytes), decode, file=file)
 
@@ -311,7 +311,7 @@ def parse_json(text: str, decode: Callable[[object], T], *, file: Path) -> T:
     try:
         return decode(document)
     except DecodeError as cause:
-        raise InputError(file, str(cause)) from cause
+        raise InputError(file, str(cause), line=line_of(text, cause.path)) from cause
 
 
 def loads(text: str) -> object:
@@ -334,3 +334,48 @@ def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
         message = f"{twice!r} appears twice in one object"
         raise ValueError(message)
     return members
+
+
+def line_of(text: str, path: tuple[str | int, ...]) -> int:
+    r"""Return the line of the value at ``path`` in JSON.
+
+    >>> line_of('{"a": [1,\n 2]}', ("a", 1))
+    2
+    """
+    position = _skip(text, 0)
+    for step in path:
+        position = _enter(text, position, step)
+    return text.count("\n", 0, position) + 1
+
+
+def _enter(text: str, position: int, step: str | int) -> int:
+    """Return where a member of the container at ``position`` begins.
+
+    A member that is not there (a missing field) is placed at its container.
+    """
+    container = position
+    if text[position] not in "{[":
+        return container
+    is_object = text[position] == "{"
+    position = _skip(text, position + 1)
+    index = 0
+    while text[position] not in "}]":
+        name: str | int = index
+        if is_object:
+            name, position = _DECODER.raw_decode(text, position)
+            position = _skip(text, position, also=":")
+        if name == step:
+            return position
+        _, position = _DECODER.raw_decode(text, position)
+        position = _skip(text, position, also=",")
+        index += 1
+    return container
+
+
+def _skip(text: str, position: int, *, also: str = "") -> int:
+    while position < len(text) and text[position] in " \t\r\n" + also:
+        position += 1
+    return position
+
+
+_DECODER: Final = json.JSONDecoder()

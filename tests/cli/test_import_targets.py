@@ -142,7 +142,7 @@ def test_the_system_and_facts_of_the_test_decide(
 def test_a_damaged_file_is_refused_with_its_place(falcon: Project) -> None:
     (falcon.path / "goals.json").write_text('{"format": 1,\n "targets": [{"models": 7}]}')
     refusal = refusal_of(falcon.pytest("--ttnn-perf"))
-    assert "goals.json: ['targets'][0]['models']: expected a list, found 7" in refusal
+    assert "goals.json:2: ['targets'][0]['models']: expected a list, found 7" in refusal
 
 
 PHASES = {"_host": "Blackhole p150b", "_tolerance_pct": 5.0, "phases": {"seg_head": 262.0}}

@@ -80,4 +80,4 @@ def test_a_record_that_cannot_be_read_is_named(measured: Desk) -> None:
     (measured.path / ".ttnn_perf/runs/20260103T000000Z-cccccc.json").write_text("[]")
     ran = run_command("status")
     assert ran.code == 3
-    assert ran.errors.startswith("ttnn-perf: .ttnn_perf/runs/20260103T000000Z-cccccc.json: ")
+    assert ran.errors.startswith("ttnn-perf: .ttnn_perf/runs/20260103T000000Z-cccccc.json:1: ")

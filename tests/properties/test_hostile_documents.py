@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_ttnn_perf.analysis.readers.detect import read_run
 from pytest_ttnn_perf.core.baseline import decode_file, encode_text
 from pytest_ttnn_perf.core.errors import DecodeError, InputError
-from pytest_ttnn_perf.core.files import read_json
+from pytest_ttnn_perf.core.files import line_of, read_json
 from pytest_ttnn_perf.core.observation import decode_run, encode_run
 from tests.properties.records import BASELINE_FILES, runs
 from tests.properties.strategies import SOME
@@ -136,3 +136,18 @@ def test_any_bytes_are_read_or_refused_in_one_line(
         message = str(error)
         assert message.startswith(str(file))
         assert len(message.splitlines()) == 1
+
+
+@SOME
+@given(JSON, st.data(), st.sampled_from([None, 0, 2]), st.booleans())
+def test_a_value_is_found_on_the_line_it_begins_on(
+    document: object, data: st.DataObject, indent: int | None, ascii_only: bool
+) -> None:
+    path = data.draw(st.sampled_from(list(paths(document))))
+    mark = "the one value that stands here and nowhere else"
+    marked = json.dumps(replaced(document, path, mark), indent=indent, ensure_ascii=ascii_only)
+    line = next(n for n, text in enumerate(marked.split("\n"), start=1) if mark in text)
+    text = json.dumps(document, indent=indent, ensure_ascii=ascii_only)
+    assert line_of(text, path) == line
+    # What is missing is reported where it should have been.
+    assert line_of(text, (*path, mark)) == line
