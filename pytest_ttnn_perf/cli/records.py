@@ -490,7 +490,7 @@ def add_explain(parser: argparse.ArgumentParser) -> None:
 
 
 def run_explain(options: argparse.Namespace) -> Result:
-    """Show what is known of a rule, a test or a run record.
+    """Show what is known of a rule, a test or a record.
 
     Tests are those of the newest run record. The exit code is 0.
     """
