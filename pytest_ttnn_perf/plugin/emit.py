@@ -21,6 +21,7 @@ from pytest_ttnn_perf.core import wings
 from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.hardware import UNKNOWN, Hardware
 from pytest_ttnn_perf.core.observation import Coverage
+from pytest_ttnn_perf.core.options import attribute_of
 from pytest_ttnn_perf.core.text import repr_of, text_of
 from pytest_ttnn_perf.plugin.settings import is_parametrised, settings_of
 from pytest_ttnn_perf.report.tables import NARROWEST, UNLIMITED, Style, fitted
@@ -72,7 +73,8 @@ def live_logs(config: pytest.Config) -> logging.StreamHandler[Any] | None:
 
 #: Options that select tests, or with which some files are not even looked at, by their names in
 #: pytest's namespace. Marks do not: a job that runs what is marked runs all that it is there for.
-_PARTIAL: Final = ("keyword", "lf", "ignore", "ignore_glob", "pyargs")
+#: A script is no suite: it says nothing of other tests.
+_PARTIAL: Final = ("keyword", "lf", "ignore", "ignore_glob", "pyargs", attribute_of("script"))
 
 
 def identities_among(items: Sequence[pytest.Item]) -> dict[str, str]:

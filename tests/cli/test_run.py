@@ -238,3 +238,16 @@ def test_a_step_of_a_script_is_tried_and_says_who_approved_it(
     (step,) = json.loads(project.cli("journal", "--format=json").text)["steps"]
     assert step["approved_by"] == "Ann"
     assert "kernel.py::add" in project.cli_process("ab", "HEAD", *command).text
+
+
+def test_a_script_says_nothing_of_other_baselines(project: Project) -> None:
+    project.write(
+        test_model="""
+        def test_one(ttnn_perf):
+            ttnn_perf.record("reshards", 3, kind="count")
+    """
+    )
+    project.pytest("--ttnn-perf-update=new")
+    ran = run(project, "--", "false", profiler="none")
+    assert "false::command" in ran.text
+    assert "without a test" not in ran.errors + ran.text
