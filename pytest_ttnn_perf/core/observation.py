@@ -51,6 +51,8 @@ def _write_ops(ops: OpGroups) -> dict[str, object]:
     return encode_groups(ops)
 
 
+#: The fact that names variables of tt-xla that were set after its import.
+SET_LATE: Final = "set_after_import"
 #: Why a time by the clock is not gated there.
 NOT_TIMED: Final = "nothing is timed on a simulated device"
 

@@ -32,6 +32,7 @@ class Role(Enum):
 
     THROUGHPUT = "throughput"
     LATENCY = "latency"
+    COMPILATION = "compilation"
     MEMORY = "memory"
     ACCURACY = "accuracy"
 
@@ -184,9 +185,12 @@ def _in_order(tests: Sequence[JudgedTest], axes: Sequence[str]) -> Sequence[Judg
 _ROLES: Final = {
     Role.THROUGHPUT: (Kind.THROUGHPUT, ("samples_per_second",)),
     Role.LATENCY: (Kind.TIME, ("wall_time", "sim_time", "device_kernel_time")),
+    Role.COMPILATION: (Kind.TIME, ("first_call_time",)),
     Role.MEMORY: (Kind.BYTES, ("dram_added_bytes", "l1_added_bytes")),
     Role.ACCURACY: (Kind.ACCURACY, ("pcc",)),
 }
+#: What tt-xla alone has: elsewhere the first call says little of the compiler.
+_COMPILED: Final = "optimization_level"
 #: How tokens of all users are counted: a sweep over users is about those of the machine.
 _ALL_TOKENS: Final = "_tokens_per_second"
 
@@ -198,7 +202,10 @@ def _metrics(observations: Sequence[Observation]) -> Iterator[SweepMetric]:
         for name, observed in observation.metrics.items():
             if observed.samples:
                 known.setdefault(name, observed)
+    compiled = any(_COMPILED in observation.configuration for observation in observations)
     for role, (kind, usual) in _ROLES.items():
+        if role is Role.COMPILATION and not (compiled and usual[0] in known):
+            continue
         names = [name for name, observed in known.items() if observed.metric.kind is kind]
         recorded = [name for name in usual if name in names]
         tokens = [name for name in names if name.endswith(_ALL_TOKENS)]

@@ -287,7 +287,7 @@ class BesideDevices(Instruments):
         """Say how full devices or traces are, if out of memory."""
         runtime = self.devices.runtime
         if runtime is None or not ran_out_of_memory(error):
-            return trace_report(error)
+            return Instruments.explanation(self, error) or trace_report(error)
         return memory_report(runtime, self.devices.handles)
 
     def end(self, names: Sequence[str], region: str | None) -> Artifact:

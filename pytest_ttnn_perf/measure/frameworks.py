@@ -13,7 +13,7 @@ from pytest_ttnn_perf.machine.ttnn import plain, when_imported
 from pytest_ttnn_perf.measure.timing import Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from types import ModuleType
 
     from pytest_ttnn_perf.core.hardware import Scalar
@@ -50,20 +50,40 @@ class Compiler:
         self._of_torch: dict[str, Scalar] | None = None
         self._of_jax: dict[str, Scalar] | None = None
         self._dtype: str | None = None
+        self._input_dtype: str | None = None
+        #: Variables of the runtime as they were when torch_xla was imported.
+        self._at_import: dict[str, str | None] = {}
 
     def observe(self) -> None:
         when_imported("torch_xla", self._observe_torch)
         when_imported("jax", self._observe_jax)
 
     def begin_test(self) -> None:
-        self._of_jax = self._dtype = None
+        self._of_jax = self._dtype = self._input_dtype = None
 
-    def called(self, model: object) -> None:
-        """Take notice of the format of a measured torch module."""
+    def called(self, model: object, inputs: Iterable[object]) -> None:
+        """Take notice of the formats of a measured torch module and its inputs."""
         module = getattr(getattr(sys.modules.get("torch"), "nn", None), "Module", None)
         if self._dtype is None and module is not None and isinstance(model, module):
             first: Any = next(iter(model.parameters()), None)
-            self._dtype = None if first is None else str(first.dtype).rpartition(".")[2]
+            self._dtype = None if first is None else _dtype_of(first)
+            floats = [dtype for each in inputs if "float" in (dtype := _dtype_of(each))]
+            others = (dtype for dtype in floats if self._dtype and dtype != self._dtype)
+            self._input_dtype = next(others, None)
+
+    @property
+    def set_late(self) -> str:
+        """The variables that were changed after the import of torch_xla."""
+        late = (name for name, was in self._at_import.items() if os.environ.get(name) != was)
+        return ", ".join(late)
+
+    def explanation(self, error: str) -> str | None:
+        """Say which variable makes room for a trace that did not fit."""
+        if not self.configuration:
+            return None
+        from pytest_ttnn_perf.measure.profilers import trace_report
+
+        return trace_report(error, f"before torch_xla is imported, set {_TRACE_REGION}=")
 
     @property
     def configuration(self) -> Mapping[str, Scalar]:
@@ -79,9 +99,12 @@ class Compiler:
         known[_TRACE_REGION] = None if region is None else _value(region)
         # The runtime turns the cache off for this text alone.
         known[_PROGRAM_CACHE] = 0 if os.environ.get(_PROGRAM_CACHE) == "0" else None
-        return known if self._dtype is None else {**known, "torch_dtype": self._dtype}
+        dtypes = {"torch_dtype": self._dtype, "torch_input_dtype": self._input_dtype}
+        return known | {name: dtype for name, dtype in dtypes.items() if dtype is not None}
 
     def _observe_torch(self, torch_xla: ModuleType) -> None:
+        self._at_import = {name: os.environ.get(name) for name in (_TRACE_REGION, _PROGRAM_CACHE)}
+
         def notice(options: Mapping[str, Any], *_: Any, **__: Any) -> None:
             self._of_torch = _deciding(options)
 
@@ -93,6 +116,10 @@ class Compiler:
                 self._of_jax = _deciding(compiler_options)
 
         _after_calls(jax, "jit", notice)
+
+
+def _dtype_of(tensor: object) -> str:
+    return str(getattr(tensor, "dtype", "")).rpartition(".")[2]
 
 
 def _after_calls(owner: Any, name: str, notice: Callable[..., None]) -> None:

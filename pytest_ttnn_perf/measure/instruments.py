@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core import wings
-from pytest_ttnn_perf.core.observation import NO_ARTIFACT, Artifact
+from pytest_ttnn_perf.core.observation import NO_ARTIFACT, SET_LATE, Artifact
 from pytest_ttnn_perf.measure.timing import measure
 
 if TYPE_CHECKING:
@@ -74,13 +74,15 @@ class Instruments:
         """
         return NO_ARTIFACT
 
-    def explanation(self, error: str) -> str | None:  # noqa: ARG002
-        return None
+    def explanation(self, error: str) -> str | None:
+        return None if self.compiler is None else self.compiler.explanation(error)
 
     def complete(self, observation: Observation, artifact: Artifact) -> Observation:
         compiled = self.compiler.configuration if self.compiler is not None else {}
         if compiled:
-            observation = replace(observation, configuration=compiled)
+            late = {SET_LATE: late} if self.compiler and (late := self.compiler.set_late) else {}
+            environment = {**observation.environment, **late}
+            observation = replace(observation, configuration=compiled, environment=environment)
         if artifact.arch is None:
             return observation
         from pytest_ttnn_perf.measure.hardware import on_hardware_of_capture

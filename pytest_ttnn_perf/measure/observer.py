@@ -155,7 +155,7 @@ class Observer(Recorder):
         clock: Callable[[], float] | None,
     ) -> Workload:
         if self.instruments.compiler is not None:
-            self.instruments.compiler.called(fn)
+            self.instruments.compiler.called(fn, (*args, *kwargs.values()))
         waits = sync or self.instruments.sync
         return Workload(fn, args, kwargs, setup=setup, sync=waits, clock=clock or perf_counter_ns)
 

@@ -553,7 +553,7 @@ def ran_out_of_memory(text: str) -> bool:
     return any(phrase in text for phrase in _OUT_OF_MEMORY)
 
 
-def trace_report(text: str) -> str | None:
+def trace_report(text: str, remedy: str = "open the device with trace_region_size=") -> str | None:
     """Return advice about a trace that did not fit.
 
     >>> trace_report("trace buffers of size 8192B on Device 1, but only 0B is allocated for trace")
@@ -563,8 +563,7 @@ def trace_report(text: str) -> str | None:
     if found is None:
         return None
     needed, there = map(int, found.groups())
-    remedy = f"open the device with trace_region_size={needed}"
-    return f"the trace takes {needed:,} bytes, and {there:,} are set aside: {remedy}"
+    return f"the trace takes {needed:,} bytes, and {there:,} are set aside: {remedy}{needed}"
 
 
 def memory_report(runtime: Runtime, devices: Iterable[Any]) -> str:

@@ -148,3 +148,57 @@ def test_another_option_is_another_configuration_and_what_is_stated_wins(xla: Pr
         "ttnn_perf.facts(optimization_level=1)",
     )
     assert counts_of(xla.pytest("--ttnn-perf")) == "1 passed"
+
+
+INPUT = "x = SimpleNamespace(dtype='torch.float32')"
+LATE = "os.environ['TT_RUNTIME_TRACE_REGION_SIZE'] = '10000000'"
+TRACED = "torch_xla.set_custom_compile_options({'enable_trace': True})"
+MORE = HEAD + "    import os\n    from types import SimpleNamespace\n"
+
+
+def test_inputs_of_another_format_than_the_model_are_found(xla: Project) -> None:
+    model = "ttnn_perf.measure(Model().to('torch.bfloat16'), x, iterations=3)"
+    write(xla, "torch_xla.runtime.set_device_type('TT')", INPUT, model, head=MORE)
+
+    entry = gated(xla)
+
+    assert entry["configuration"]["torch_input_dtype"] == "float32"
+    (found,) = (each for each in entry["findings"] if each["code"] == "TTP105")
+    assert found["reason"] == "the model is bfloat16, and its inputs are float32"
+
+
+def test_a_variable_that_is_set_after_the_import_is_no_trace_region(xla: Project) -> None:
+    write(xla, TRACED, LATE, head=MORE)
+
+    entry = gated(xla)
+
+    assert entry["environment"]["set_after_import"] == "TT_RUNTIME_TRACE_REGION_SIZE"
+    late = "TT_RUNTIME_TRACE_REGION_SIZE was set after torch_xla was imported"
+    (reason,) = (each["reason"] for each in entry["unanswered"] if "TTP405" in each["codes"])
+    assert reason.startswith(late)
+
+
+def test_a_trace_that_does_not_fit_names_the_variable(xla: Project) -> None:
+    error = "trace buffers of size 8192B on Device 1, but only 0B is allocated for trace"
+    write(xla, TRACED, f"raise RuntimeError({error!r})")
+
+    ran = xla.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
+
+    advice = "before torch_xla is imported, set TT_RUNTIME_TRACE_REGION_SIZE=8192"
+    assert advice in " ".join(ran.text.split())
+
+
+def test_a_sweep_over_levels_has_the_time_to_compile_beside_the_time_to_run(xla: Project) -> None:
+    xla.write(
+        test_model=f"""{HEAD}
+    @pytest.mark.ttnn_perf(sweep={{"level": [0, 1]}}, iterations=3)
+    def test_model(ttnn_perf, level):
+        torch_xla.set_custom_compile_options({{"optimization_level": level}})
+        ttnn_perf.measure(Model(), 1)
+"""
+    )
+
+    ran = xla.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
+
+    (headings,) = (line for line in ran.text.splitlines() if line.startswith("  level "))
+    assert headings.split()[:3] == ["level", "wall_time", "first_call_time"]

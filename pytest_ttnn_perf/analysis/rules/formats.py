@@ -425,7 +425,7 @@ def bfp8_without_bfloat16_cast(facts: Mapping[str, Scalar]) -> Answer:
     `experimental_enable_weight_bfp8_conversion` or `experimental_weight_dtype` "bfp_bf8", and whose
     model is in another format than bfloat16: it keeps float32 tensors, and casts around the ops
     that are converted. Options and format are observed, or facts: `data_format`, `dtype` or
-    `torch_dtype`.
+    `torch_dtype`. Also finds a measured module whose inputs have another format than its weights.
 
     ## What to do
     Cast the model and its inputs first: `model.to(dtype=torch.bfloat16)`.
@@ -439,6 +439,9 @@ def bfp8_without_bfloat16_cast(facts: Mapping[str, Scalar]) -> Answer:
         return str(fact).rpartition(".")[2].lower()
 
     options = [name for name, on in _CONVERSIONS.items() if text(facts.get(name)) == on]
+    inputs = facts.get("torch_input_dtype")
+    if inputs is not None:
+        return Answer.found(f"the model is {facts.get('torch_dtype')}, and its inputs are {inputs}")
     if not options:
         return Answer.not_applicable(
             "tt-xla converts nothing to bfloat8_b: neither observed nor stated"

@@ -18,6 +18,7 @@ from pytest_ttnn_perf.analysis.ops.names import shape_text
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, size_of
 from pytest_ttnn_perf.analysis.readers.report_db import device_tensor
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, Subject, rule
+from pytest_ttnn_perf.core.observation import SET_LATE
 from pytest_ttnn_perf.core.text import counted, duration, percent
 from pytest_ttnn_perf.core.text import size as size_text
 from pytest_ttnn_perf.gate.rules_on_numbers import (
@@ -142,6 +143,11 @@ def trace_region_missing(
     if not known:
         return Answer.not_measured(
             "the size of the trace region is not known: state the fact trace_region_size"
+        )
+    late = subject.observation.environment.get(SET_LATE) if subject.observation else None
+    if _NAMES[1] in str(late):
+        return Answer.not_measured(
+            f"{_NAMES[1]} was set after torch_xla was imported, which may be too late"
         )
     region = max(number(value) or 0.0 for value in known)
     return size.at_least(region, f"a trace is used with a trace region of {size_text(region)}")
