@@ -62,7 +62,7 @@ class Compiler:
         self._of_jax = self._dtype = self._input_dtype = None
 
     def called(self, model: object, inputs: Iterable[object]) -> None:
-        """Take notice of the formats of a measured torch module and its inputs."""
+        """Take notice of the formats of a torch module and its inputs."""
         module = getattr(getattr(sys.modules.get("torch"), "nn", None), "Module", None)
         if self._dtype is None and module is not None and isinstance(model, module):
             first: Any = next(iter(model.parameters()), None)
