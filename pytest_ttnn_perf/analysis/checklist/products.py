@@ -280,6 +280,14 @@ def is_dense_matmul(signature: Signature) -> bool:
     return is_matmul(signature) and "sparse" not in signature.op.lower()
 
 
+def is_routed(signature: Signature) -> bool:
+    """Return whether a router decides how much an op has to do."""
+    return _ROUTED.search(signature.op) is not None
+
+
+_ROUTED: Final = re.compile(r"sparse_?matmul|moe|expert", re.IGNORECASE)
+
+
 def program_config(op: Op) -> str | None:
     """Type of the program config; "" if unset, None if missing."""
     found = setting(op.attributes, "program_config")

@@ -11,15 +11,19 @@ from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, stale_sign
 from pytest_ttnn_perf.analysis.checklist.products import (
     NOT_TOLD,
     SHORTEST_US,
+    TILE_ROWS,
     USED,
     available_cores,
     best_form,
     config_grid,
+    evenly,
     few_cores,
     is_matmul,
+    is_routed,
     matmuls_of,
     none_long_enough,
     ops_on_cores,
+    products_of,
     searches,
 )
 from pytest_ttnn_perf.analysis.checklist.savings import (
@@ -44,10 +48,11 @@ from pytest_ttnn_perf.analysis.ops.names import (
     function_in,
     neighbours,
     op_and_function,
+    setting,
     whole,
 )
 from pytest_ttnn_perf.analysis.ops.regions import find_layers
-from pytest_ttnn_perf.analysis.ops.roofline import board_of, is_dram_sharded, rooflines
+from pytest_ttnn_perf.analysis.ops.roofline import board_of, is_dram_sharded, rooflines, size_of
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, rule
 from pytest_ttnn_perf.core.ops import Category, Signature
 from pytest_ttnn_perf.core.text import counted, duration, percent
@@ -55,7 +60,7 @@ from pytest_ttnn_perf.core.text import counted, duration, percent
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.products import OnCores
+    from pytest_ttnn_perf.analysis.checklist.products import OnCores, Product
     from pytest_ttnn_perf.analysis.checklist.savings import OpPlace, Removal
     from pytest_ttnn_perf.analysis.ops.roofline import Roofline
     from pytest_ttnn_perf.analysis.readers.report_db import Report
@@ -798,20 +803,30 @@ def dense_experts(
 
     Finds matmuls with a matrix for each expert, in a step whose router keeps the top few of as many
     experts: what the others give is multiplied with zero. Of 32 experts with the top 4 of them,
-    seven eighths of the weights are read for nothing.
+    seven eighths of the weights are read for nothing. Sparse matmuls are named for settings that
+    cost time.
 
     ## What to do
     Compute only the experts that the router chose: `ttnn.sparse_matmul` with the router's choice as
-    its sparsity, or an op that is made for experts.
+    its sparsity, or an op that is made for experts. In a sparse matmul:
+    - Lay 32 tokens in one tile: with a tile for each, every token reads its experts again.
+    - `indices=` for one token, with a compact output (tt-metal of July 2026 or newer): without it,
+      the slots of all experts are walked.
+    - `nnz`, where it is the same for every token: a wrong one hangs.
+    - Weights in bfloat4_b, where PCC bears it, and a column of tiles for each core.
 
     ## What it saves
     What reading the weights takes, of the experts that no token hits: of E experts with the top k,
-    T tokens hit E × (1 − (1 − k ÷ E)^T).
+    T tokens hit E × (1 − (1 − k ÷ E)^T). Of sparse matmuls, what exceeds reading each expert once
+    at 74 % of the bandwidth; a quarter for bfloat4_b instead of bfloat8_b, and an eighth for `nnz`.
 
     ## When it is no problem
     Where many tokens choose: of 128 experts, 8 for each of 16 tokens hit 64 %. From half of all on
     nothing is named.
     """
+    sparse = [each for each in products_of(step) if _experts(each.op) > 1]
+    if sparse:
+        return _sparse_experts(step, sparse, share)
     matmuls, chosen = matmuls_of(step), _kept(step)
     experts_of = {
         each.row: prod(each.weights.padded[:-2]) if each.weights else 1 for each in matmuls
@@ -852,6 +867,54 @@ def dense_experts(
     )
 
 
+def _experts(op: Op) -> int:
+    inputs = op.signature.inputs
+    return prod(inputs[1].padded[:-2]) if is_routed(op.signature) and len(inputs) > 1 else 0
+
+
+def _sparse_experts(step: OpTable, sparse: Sequence[Product], share: Limit) -> Answer:
+    """Answer for matmuls that leave out experts already."""
+    available, board = available_cores(step, None), board_of(step)
+    on_mesh = len(step.devices) > 1
+    saved: dict[int, float] = {}
+    advice: dict[int, list[str]] = {}
+    for each in sparse:
+        op, experts = each.op, _experts(each.op)
+        first, weights = op.signature.inputs[:2]
+        slots = experts if flag(op.attributes, "is_input_a_sparse") else 1
+        tokens = prod(first.shape[:-1]) // slots
+        ns, named = op.kernel_ns, []
+        if tokens > 1 and first.shape[-2] == 1:
+            named.append("lay 32 tokens in one tile: a tile for each reads the experts again")
+            if board is not None:
+                ns = min(ns, size_of(weights) / board.dram_gb_s / _EXPERTS_READ)
+        elif tokens == 1 and experts in op.signature.outputs[0].padded[:-2]:
+            named.append("`indices=` with a compact output (tt-metal of July 2026 or newer)")
+            if not on_mesh and setting(op.attributes, "nnz") == "":
+                named.append("the exact `nnz`: a wrong one hangs")
+                ns *= 1 - _NNZ
+        if weights.dtype == "BFLOAT8_B":
+            named.append("weights in bfloat4_b where PCC bears it")
+            ns *= 1 - _NARROWER
+        cores = evenly(weights.padded[-1] // TILE_ROWS, available)
+        if cores > (op.cores or cores):
+            named.append(f"`per_core_N` for {cores} instead of {op.cores} cores")
+        saved[each.row], advice[each.row] = op.kernel_ns - ns, named
+    took = sum(each.op.kernel_ns for each in sparse)
+    left = took - sum(saved.values())
+    return check_savings(
+        step,
+        {row: ns for row, ns in saved.items() if ns > 0},
+        share,
+        sentence=f"{share_of_step(step, took)} of a step goes into "
+        f"{counted(len(sparse), 'sparse matmul')} over experts",
+        arithmetic=f"{duration(took)} → {duration(left)} with the settings that are named",
+    ).with_fix(advice_for((", ".join(advice[row]), ns) for row, ns in saved.items()))
+
+
+#: What of the bandwidth real matmuls with interleaved bfloat8_b reach on Blackhole; what bfloat4_b
+#: gives beside it, where requests and not bytes are the limit; and what a known count gives.
+_EXPERTS_READ, _NARROWER, _NNZ = 0.74, 0.25, 0.13
 #: With more of the experts hit, a sparse matmul gains less than it costs.
 _HALF: Final = 0.5
 

@@ -11,6 +11,7 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     operation_name,
     runs_product,
 )
+from pytest_ttnn_perf.analysis.checklist.products import is_routed
 from pytest_ttnn_perf.analysis.checklist.savings import (
     SHARE,
     advice_for,
@@ -366,7 +367,7 @@ def device_imbalance(step: OpTable, *, excess: Limit = SHARE) -> Answer:
 
     ## What to do
     Look at the ops that are named, which take longer on that device than on the others: cut tensors
-    evenly, and spread experts and layers so that all devices have as much to do. Causal attention
+    evenly, and spread layers so that all devices have as much to do. Causal attention
     over a ring of devices has more to do on those with later tokens: give each an early and a late
     part of the sequence, with `is_balanced=True`.
 
@@ -381,6 +382,7 @@ def device_imbalance(step: OpTable, *, excess: Limit = SHARE) -> Answer:
     ops = _ops_on_mesh(step)
     if ops is None:
         return Answer.not_measured(_OTHER_OPS)
+    ops = [each for each in ops if not is_routed(each.op.signature)]
     computing = [each for each in ops if not each.is_collective]
     times = {at: sum(each.times_ns[at] for each in computing) for at in step.devices}
     mean, whole = sum(times.values()) / len(times), step_ns(step)

@@ -147,3 +147,13 @@ def test_experts_that_most_tokens_hit_are_no_finding() -> None:
     finding = Ask("TTP320")(decode)
     assert finding.outcome is RuleOutcome.NOT_APPLICABLE
     assert "experts are hit" in (finding.reason or "")
+
+
+def test_the_choice_of_a_router_is_no_uneven_cut() -> None:
+    decode = region_of("gpt_oss_multichip.csv", "gpt_oss_multichip_decode_layer12")
+    assert Ask("TTP704")(decode).outcome is RuleOutcome.CLEAN
+    fix = Ask("TTP320")(decode).fix or ""
+    assert "`indices=`" in fix
+    assert "`nnz`" not in fix, "devices are hit by other numbers of experts"
+    prefill = Ask("TTP320")(region_of("gpt_oss_multichip.csv", "gpt_oss_multichip_prefill_layer12"))
+    assert "32 tokens in one tile" in (prefill.fix or "")
