@@ -169,7 +169,8 @@ def rules_index() -> str:
 
 def corpus_subjects() -> Iterator[Subject]:
     """Read every op table and report database of the list."""
-    for file in (corpus_folder() / name for name in captures("*")):
+    files = (corpus_folder() / name for name in captures("*"))
+    for file in (each for each in files if each.name != "graph_capture.json"):
         match kind_of(file):
             case ArtifactKind.OPS_CSV:
                 yield Subject(ops=read_ops_csv(file))

@@ -297,7 +297,6 @@ def capture_of(options: argparse.Namespace, words: Sequence[str]) -> Capture:
 _INPUTS: Final = {
     **dict.fromkeys(OP_TABLES, Input.OPS),
     ArtifactKind.REPORT_DB: Input.REPORT,
-    ArtifactKind.GRAPH_JSON: Input.REPORT,
     ArtifactKind.TTLANG_LOG: Input.KERNELS,
     ArtifactKind.PERF_SUMMARY_JSON: Input.KERNELS,
     ArtifactKind.SIM_TRACE: Input.KERNELS,
@@ -310,7 +309,7 @@ def _sources_at(place: Path) -> list[Source]:
     kind = kind_of(place)
     if kind not in _INPUTS:
         problem = (
-            "expected an op table, a report database or graph capture, or output of tt-lang, found "
+            "expected an op table, a report database, or output of tt-lang, found "
             f"{kind.value}; to see what it holds: ttnn-perf show {shlex.quote(str(place))}"
         )
         raise InputError(place, problem)

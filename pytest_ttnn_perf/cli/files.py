@@ -33,7 +33,6 @@ from pytest_ttnn_perf.analysis.readers.detect import (
     op_table_of,
     read_run,
 )
-from pytest_ttnn_perf.analysis.readers.graph import read_graph_json
 from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
 from pytest_ttnn_perf.analysis.readers.targets import is_target_file, read_target_file
 from pytest_ttnn_perf.analysis.readers.tt_smi import read_tt_smi
@@ -127,7 +126,6 @@ def add_show(parser: argparse.ArgumentParser) -> None:
 
 _READERS: Final[Mapping[ArtifactKind, Callable[[Path], object]]] = {
     ArtifactKind.REPORT_DB: read_report_db,
-    ArtifactKind.GRAPH_JSON: read_graph_json,
     ArtifactKind.PERF_SUMMARY_JSON: read_perf_summary_json,
     ArtifactKind.SIM_TRACE: read_sim_trace,
     ArtifactKind.TT_SMI: read_tt_smi,

@@ -14,7 +14,7 @@ from pytest_ttnn_perf.core.metric import Metric, Source
         ("decode_device_kernel_time_matmul", ("decode_device_kernel_time",)),
         ("op_count", ("device_kernel_time",)),
         ("report_op_count", ("device_kernel_time", "wall_time", "throughput_time")),
-        ("decode_graph_op_count", ("decode_device_kernel_time", "decode")),
+        ("decode_report_op_count", ("decode_device_kernel_time", "decode")),
         ("device_kernel_time", ()),
         ("stop_count", ()),
         ("kernel_dram_transfers", ()),

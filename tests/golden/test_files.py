@@ -88,7 +88,7 @@ def test_of_a_profilers_folder_the_newest_table_is_taken(files: Project) -> None
         (
             ("run 1.json",),
             3,
-            "run 1.json: expected an op table, a report database or graph capture, or output of "
+            "run 1.json: expected an op table, a report database, or output of "
             "tt-lang, found a run record; to see what it holds: ttnn-perf show 'run 1.json'",
         ),
         (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.readers.device_csv import call_metrics, graph_metrics, report_metrics
+from pytest_ttnn_perf.analysis.readers.device_csv import call_metrics, report_metrics
 from pytest_ttnn_perf.analysis.readers.report_db import (
     BufferType,
     Comparison,
@@ -64,10 +64,6 @@ def test_the_peaks_of_a_program() -> None:
         sized("cb_peak_bytes", 80, gated=False),
     ]
     assert list(report_metrics(report(*OPERATIONS))) == [counted(3), *memory]
-    assert list(graph_metrics(report(*OPERATIONS))) == [
-        counted(3, name="graph_op_count"),
-        *memory,
-    ]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +82,7 @@ def test_a_program_in_which_operations_failed_has_no_numbers(
     failed = tuple(OperationError(*error) for error in errors)
     program = report(*OPERATIONS, errors=failed)
     called = call_metrics(program, {BufferType.L1: 8})
-    for found in map(list, (report_metrics(program), graph_metrics(program), called)):
+    for found in map(list, (report_metrics(program), called)):
         assert {each.note for each in found} == {f"an operation failed: {note}"}
         assert {each.samples for each in found} == {()}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.analysis.readers.graph import read_graph_json, read_held
+from pytest_ttnn_perf.analysis.readers.graph import read_held
 from pytest_ttnn_perf.analysis.readers.report_db import BufferType, read_report_db
 from tests.ttnn.mock import N150, P150_X4, Cluster, ask
 
@@ -75,18 +75,6 @@ def test_a_report_holds_what_was_done(tmp_path: Path, cluster: Cluster, mode: st
     # One tile of bfloat16 per bank is what a small tensor takes.
     assert add.bytes_per_bank[BufferType.DRAM] == 2048
     assert matmul.bytes_per_bank[BufferType.DRAM] == 4096
-
-
-def test_a_graph_tells_the_same_as_its_report(tmp_path: Path) -> None:
-    report, _ = _captured(tmp_path)
-
-    capture = read_graph_json(tmp_path / "home" / "graph.json")
-
-    assert [op.name for op in capture.operations] == [op.name for op in report.operations]
-    for own, other in zip(capture.operations, report.operations, strict=True):
-        assert own.device_operations == other.device_operations
-        assert own.bytes_per_bank == other.bytes_per_bank
-        assert own.cb_bytes_per_core == other.cb_bytes_per_core
     # Kernels that the two programs have on the device are none of the call's tensors.
     assert read_held(tmp_path / "home" / "graph.json") == {BufferType.DRAM: 4096}
 

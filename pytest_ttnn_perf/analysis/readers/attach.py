@@ -32,14 +32,13 @@ from pytest_ttnn_perf.analysis.readers.device_csv import (
     call_metrics,
     device_metrics,
     gated_ops,
-    graph_metrics,
     kernel_metrics,
     missing_region,
     report_metrics,
     sim_metrics,
     summary_metrics,
 )
-from pytest_ttnn_perf.analysis.readers.graph import read_graph_json, read_held
+from pytest_ttnn_perf.analysis.readers.graph import read_held
 from pytest_ttnn_perf.analysis.readers.report_db import group_calls, read_report_db
 from pytest_ttnn_perf.analysis.readers.tt_smi import board_facts, board_of, read_tt_smi
 from pytest_ttnn_perf.analysis.readers.ttlang import (
@@ -77,7 +76,6 @@ ARTIFACTS: Final = frozenset(ArtifactKind) - {ArtifactKind.RUN_RECORD}
 #: Formats of the same programs; of those that a folder has, the first counts.
 _SAME: Final = (
     (ArtifactKind.OPS_CSV, ArtifactKind.CPP_REPORT),
-    (ArtifactKind.REPORT_DB, ArtifactKind.GRAPH_JSON),
     (ArtifactKind.PERF_SUMMARY_JSON, ArtifactKind.TTLANG_LOG),
 )
 #: All that a capture measures.
@@ -129,9 +127,6 @@ def _read_kind(file: Path, kind: ArtifactKind) -> Artifact:
         case ArtifactKind.REPORT_DB:
             report = read_report_db(file)
             return Artifact(tuple(report_metrics(report)), ops=group_calls(report), report=report)
-        case ArtifactKind.GRAPH_JSON:
-            graph = read_graph_json(file)
-            return Artifact(tuple(graph_metrics(graph)), ops=group_calls(graph), report=graph)
         case ArtifactKind.PERF_SUMMARY_JSON:
             summary = read_perf_summary_json(file)
             clock = {} if summary.clock_mhz is None else {"clock_mhz": summary.clock_mhz}

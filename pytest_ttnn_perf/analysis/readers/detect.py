@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.analysis.ops.regions import region_named, region_table, window
 from pytest_ttnn_perf.analysis.readers.benchmark_json import is_benchmark_json, read_comparable_run
 from pytest_ttnn_perf.analysis.readers.device_csv import RegionChoice
-from pytest_ttnn_perf.analysis.readers.graph import is_graph_json, read_graph_json
+from pytest_ttnn_perf.analysis.readers.graph import is_graph_json
 from pytest_ttnn_perf.analysis.readers.ops_csv import (
     is_cpp_report,
     is_ops_csv,
@@ -61,6 +61,7 @@ def read_run(file: Path, hardware: Hardware | None = None) -> Run:
         return read_comparable_run(file, hardware)
     if hardware is not None:
         raise InputError(file, "it says on which board it was measured: leave out --hardware")
+    _refuse_graph(file, text[:_HEAD])
     if not text.lstrip().startswith("{"):
         kind = next((kind for kind, matches in _TESTS if matches(text[:_HEAD])), None)
         if kind is not None:
@@ -111,7 +112,6 @@ class ArtifactKind(Enum):
     OPS_CSV = "an ops_perf_results CSV"
     CPP_REPORT = "a cpp_device_perf_report CSV"
     REPORT_DB = "a report database"
-    GRAPH_JSON = "a graph capture"
     PERF_SUMMARY_JSON = "a perf summary"
     SIM_TRACE = "a simulator trace"
     BENCHMARK_JSON = "a benchmark result"
@@ -128,7 +128,6 @@ _TESTS: Final[tuple[tuple[ArtifactKind, Callable[[str], bool]], ...]] = (
     # Has the device's name where a snapshot has all of it.
     (ArtifactKind.BENCHMARK_JSON, is_benchmark_json),
     (ArtifactKind.TT_SMI, is_tt_smi),
-    (ArtifactKind.GRAPH_JSON, is_graph_json),
     (ArtifactKind.RUN_RECORD, is_run_record),
     (ArtifactKind.TTLANG_LOG, is_ttlang_log),
 )
@@ -141,6 +140,7 @@ def kind_of(file: Path) -> ArtifactKind:
     if is_report_db(head):
         return ArtifactKind.REPORT_DB
     text = head.decode("utf-8-sig", errors="replace")
+    _refuse_graph(file, text)
     for kind, matches in _TESTS:
         if matches(text):
             return kind
@@ -149,6 +149,12 @@ def kind_of(file: Path) -> ArtifactKind:
         raise InputError(file, problem)
     known = ", ".join(kind.value for kind in ArtifactKind)
     raise InputError(file, f"its format is not known; known formats: {known}")
+
+
+def _refuse_graph(file: Path, head: str) -> None:
+    if is_graph_json(head):
+        remedy = f"make its report database: python -m ttnn.graph_report {shlex.quote(str(file))}"
+        raise InputError(file, f"a graph capture is not read itself; {remedy} FOLDER")
 
 
 def head_of(file: Path) -> bytes:
@@ -196,13 +202,7 @@ DATABASE: Final = "db.sqlite"
 
 
 def report_of(file: Path) -> Report:
-    """Read a report database or a captured graph.
-
-    A folder stands for the database in it.
-    """
+    """Read a report database; a folder stands for the one in it."""
     if (file / DATABASE).is_file():
         file = file / DATABASE
-    head = head_of(file)
-    if not is_report_db(head) and is_graph_json(head.decode("utf-8", "replace")):
-        return read_graph_json(file)
     return read_report_db(file)

@@ -205,14 +205,6 @@ def call_metrics(report: Report, held: Mapping[BufferType, int]) -> Iterator[Met
             yield MetricObservation(metric, () if note else samples, note=note)
 
 
-def graph_metrics(graph: Report) -> Iterator[MetricObservation]:
-    """Yield call count and memory of a captured graph.
-
-    It has calls that a report made of it leaves out: their numbers are metrics of their own.
-    """
-    yield from _program("graph_op_count", graph, _PEAKS)
-
-
 def _program(
     counter: str, program: Report, named: Mapping[str, BufferType]
 ) -> Iterator[MetricObservation]:

@@ -22,7 +22,7 @@ from pytest_ttnn_perf.core.files import loads, open_file, reading
 from pytest_ttnn_perf.core.ops import CALLS, OpGroup, OpGroups, Signature, Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -165,7 +165,7 @@ class OperationError(NamedTuple):
 
 
 class Report(Struct, frozen=True):
-    """The lowest rank of a report database, or a captured graph."""
+    """The lowest rank of a report database."""
 
     devices: tuple[Device, ...]
     operations: tuple[Operation, ...]
@@ -501,17 +501,6 @@ def reshard_of(name: str, device_operations: tuple[str, ...]) -> Reshard:
     return Reshard.EXPLICIT if own in _RESHARDS else Reshard.HIDDEN
 
 
-def device_of(identity: int, read: Callable[[str], int | None]) -> Device:
-    """Return a device from the fields that databases and captures name alike."""
-    return Device(
-        id=identity,
-        compute_cores=read("num_compute_cores"),
-        l1_bank_bytes=read("l1_bank_size"),
-        total_l1_bytes=read("total_l1_memory"),
-        cb_limit_bytes=read("cb_limit"),
-    )
-
-
 def fullest_device(sizes: Mapping[tuple[int, BufferType], int]) -> dict[BufferType, int]:
     """Return the sums by type, of the fullest device each."""
     totals: dict[BufferType, int] = {}
@@ -532,7 +521,7 @@ def _cores(params: Value) -> tuple[CoreRange, ...]:
     return ranges
 
 
-def edges_of(operations: tuple[Operation, ...]) -> tuple[Edge, ...]:
+def _edges(operations: tuple[Operation, ...]) -> tuple[Edge, ...]:
     edges: list[Edge] = []
     # An op may give back the tensor it was given, so the last producer so far is the one.
     producers: dict[int, int] = {}
@@ -546,7 +535,7 @@ def edges_of(operations: tuple[Operation, ...]) -> tuple[Edge, ...]:
     return tuple(edges)
 
 
-def reason_in(message: str) -> str | None:
+def _reason(message: str) -> str | None:
     """Return the line after ``info:``, else the first line."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     after = lines[lines.index("info:") + 1 :] if "info:" in lines else lines
@@ -711,6 +700,7 @@ def _check_file(file: Path) -> None:
 
 #: A message ends with pages of a backtrace; its reason stands at the beginning.
 _LONGEST_MESSAGE: Final = 20_000
+#: In the order of the fields of ``Device``.
 _DEVICE: Final = ("num_compute_cores", "l1_bank_size", "total_l1_memory", "cb_limit")
 
 
@@ -736,12 +726,12 @@ def _report(tables: Tables) -> Report:
     operations = read_operations(tables)
     return Report(
         devices=tuple(
-            device_of(row.whole("device_id"), row.known)
+            Device(row.whole("device_id"), *map(row.known, _DEVICE))
             for row in tables.rows("devices", "device_id", *_DEVICE)
         ),
         operations=operations,
         tensors=_tensors(tables),
-        edges=edges_of(operations),
+        edges=_edges(operations),
         comparisons=tuple(_comparisons(tables)),
         errors=tuple(_errors(tables)),
     )
@@ -754,29 +744,22 @@ def _tensors(tables: Tables) -> dict[int, TensorRecord]:
         "memory_config",
     )  # fmt: skip
     for row in tables.rows("tensors", *wanted, longest=_LONGEST):
-        tensor, kind = tensor_record(row.whole("tensor_id"), row.text, row.known), None
+        number, config = row.whole("tensor_id"), row.text("memory_config")
+        memory, address = memory_of(config), row.known("address")
         # Releases before 3.5 wrote DRAM for whatever had no buffer at all.
-        if tensor.memory is None and tensor.address is not None:
-            kind = row.text("buffer_type")
-        tensors[tensor.id] = tensor._replace(memory=buffer_type(kind).value) if kind else tensor
+        if memory is None and address is not None and (kind := row.text("buffer_type")):
+            memory = buffer_type(kind).value
+        tensors[number] = TensorRecord(
+            id=number,
+            shape=shape_of(row.text("shape")),
+            dtype=bare_name(row.text("dtype")),
+            layout=bare_name(row.text("layout")),
+            memory=memory,
+            shard=shard_of(config),
+            device=row.known("device_id"),
+            address=address,
+        )
     return tensors
-
-
-def tensor_record(
-    number: int, text: Callable[[str], str | None], integer: Callable[[str], int | None]
-) -> TensorRecord:
-    """Return a tensor from the fields that databases and captures name alike."""
-    config = text("memory_config")
-    return TensorRecord(
-        id=number,
-        shape=shape_of(text("shape")),
-        dtype=bare_name(text("dtype")),
-        layout=bare_name(text("layout")),
-        memory=memory_of(config),
-        shard=shard_of(config),
-        device=integer("device_id"),
-        address=integer("address"),
-    )
 
 
 def _comparisons(tables: Tables) -> Iterator[Comparison]:
@@ -798,7 +781,7 @@ def _errors(tables: Tables) -> Iterator[OperationError]:
             row.known("operation_id"),
             row.text("operation_name"),
             row.text("error_type"),
-            reason_in(row.text("error_message") or ""),
+            _reason(row.text("error_message") or ""),
         )
 
 

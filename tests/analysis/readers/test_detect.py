@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, kind_of
-from pytest_ttnn_perf.analysis.readers.graph import read_graph_json
+from pytest_ttnn_perf.analysis.readers.detect import ArtifactKind, kind_of, read_run
+from pytest_ttnn_perf.analysis.readers.graph import read_held
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_cpp_report, read_ops_csv
 from pytest_ttnn_perf.analysis.readers.report_db import read_report_db
 from pytest_ttnn_perf.analysis.readers.tt_smi import read_tt_smi
@@ -75,7 +75,7 @@ def test_anything_else_is_refused(tmp_path: Path, content: bytes, problem: str) 
 
 @pytest.mark.parametrize(
     "read",
-    [kind_of, read_ops_csv, read_cpp_report, read_graph_json, read_report_db,
+    [kind_of, read_ops_csv, read_cpp_report, read_held, read_report_db,
      read_ttlang_log, read_perf_summary_json, read_sim_trace, read_tt_smi],
 )  # fmt: skip
 def test_what_cannot_be_read_is_refused_by_every_reader(
@@ -94,7 +94,6 @@ def test_what_cannot_be_read_is_refused_by_every_reader(
     {
         "ops_perf/*.csv": ArtifactKind.OPS_CSV,
         "report_db/*/db.sqlite": ArtifactKind.REPORT_DB,
-        "report_db/*/graph_capture.json": ArtifactKind.GRAPH_JSON,
         "ttlang/*.txt": ArtifactKind.TTLANG_LOG,
         "ttlang/*.json": ArtifactKind.PERF_SUMMARY_JSON,
         "ttlang/sim/*.gz": ArtifactKind.SIM_TRACE,
@@ -103,3 +102,10 @@ def test_what_cannot_be_read_is_refused_by_every_reader(
 def test_every_capture_of_the_corpus_is_known(pattern: str, kind: ArtifactKind) -> None:
     names = captures(pattern)
     assert {name: kind_of(corpus(name)) for name in names} == dict.fromkeys(names, kind) != {}
+
+
+def test_of_a_graph_capture_its_report_database_is_read() -> None:
+    for name in captures("report_db/*/graph_capture.json"):
+        for read in (kind_of, read_run):
+            with pytest.raises(InputError, match=r"python -m ttnn\.graph_report \S+ FOLDER"):
+                read(corpus(name))
