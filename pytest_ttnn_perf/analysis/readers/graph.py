@@ -1,4 +1,4 @@
-"""What a call holds at once, from TTNN's ``graph_capture.json``.
+"""The most that a call holds, from TTNN's ``graph_capture.json``.
 
 All else is read from the report database that TTNN makes of it.
 """

@@ -1,4 +1,4 @@
-"""A captured graph: what a call holds at once."""
+"""A captured graph: the most that a call holds."""
 
 from __future__ import annotations
 
