@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
 from enum import Enum
 from functools import partial
@@ -198,7 +198,7 @@ def _ops_listing(table: OpTable, name: str) -> Listing:
         "",
     ]
     if groups:
-        lines += [*_OPS.table(groups), "", _categories(groups), ""]
+        lines += [*_OPS.table(groups), ""]
     lines += [
         f"region {step_line(time)}"
         for time in times
@@ -254,14 +254,6 @@ def _groups(table: OpTable) -> list[dict[str, Any]]:
         for op, own in times.items()
     ]
     return sorted(groups, key=lambda group: (-group["total_ns"], group["op"]))
-
-
-def _categories(groups: list[dict[str, Any]]) -> str:
-    shares: dict[str, float] = defaultdict(float)
-    for group in groups:
-        shares[group["category"]] += group["share"]
-    parts = sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))
-    return "by category: " + ", ".join(f"{name} {share * 100:.1f} %" for name, share in parts)
 
 
 def _notes(table: OpTable) -> Iterator[str]:
@@ -368,11 +360,12 @@ def _record_listing(record: object, name: str, kind: str) -> Listing:
     document = {"kind": kind, **(content if isinstance(content, dict) else {"value": content})}
     lines: list[Block] = [f"{name}: {kind}"]
     rows: list[dict[str, Any]] = []
-    for place, value in _sections("", {f: v for f, v in document.items() if f != "kind"}):
-        if _is_table(value):
-            lines += ["", f"{place}:", *_table(value)]
-            rows = rows or value
-        elif value not in (None, [], {}, ""):
+    for place, value in document.items():
+        table = list(value.values()) if isinstance(value, dict) else value
+        if _is_table(table):
+            lines += ["", f"{place}:", *_table(table)]
+            rows = rows or table
+        elif place != "kind" and value not in (None, [], {}, ""):
             lines.append(f"{place}: {_cell(value, widest=10 * _WIDEST)}")
     headings = tuple(dict.fromkeys(column for row in rows for column in row))
     cells = tuple(
@@ -380,20 +373,6 @@ def _record_listing(record: object, name: str, kind: str) -> Listing:
         for values in ([row.get(column) for column in headings] for row in rows)
     )
     return Listing(tuple(lines), document, headings, cells)
-
-
-def _sections(place: str, members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for field, value in members.items():
-        path = f"{place} {field}".strip()
-        rows = list(value.values()) if isinstance(value, dict) else value
-        if not _is_table(rows):
-            yield path, value
-            continue
-        inner = {column for row in rows for column, cell in row.items() if _is_table(cell)}
-        yield path, [{c: v for c, v in row.items() if c not in inner} for row in rows]
-        for number, row in enumerate(rows[:_MOST_ROWS], start=1):
-            nested = {column: row[column] for column in row if column in inner}
-            yield from _sections(f"{path} {number}", nested)
 
 
 def _plain(value: object) -> Any:
@@ -421,9 +400,6 @@ def _table(rows: list[dict[str, Any]]) -> list[Block]:
     headings = [column for column in columns if column in known]
     shown = [[_cell(row.get(column)) for column in headings] for row in rows[:_MOST_ROWS]]
     table = table_of(headings, shown)
-    if len(rows) == 1:  # long enough for a column
-        pairs = zip(headings, shown[0], strict=True)
-        table = table_of(("field", "value"), pairs, fits=(NAME, Fit(least=_WIDEST)))
     more = len(rows) - _MOST_ROWS
     return [table, f"... and {more} more; --format json has them"] if more > 0 else [table]
 
@@ -551,9 +527,6 @@ def _troubles(name: str, run: Run) -> Iterator[tuple[str, str, str]]:
             yield name, test, "the test recorded no metric"
 
 
-#: How notes begin: of metrics that were compared, and of others.
-_COMPARED: Final = ("worse", "better", "different", "unchanged")
-_APART: Final = ("not comparable", "only before", "only after")
 _NO_GATE: Final = "nothing is judged here: verdicts come from `ttnn-perf gate`"
 
 
@@ -634,7 +607,7 @@ def comparison_listing(comparison: RunComparison, *, names: tuple[str, str]) -> 
         ],
         "by_op": [{"test": test, "sentence": text} for test, text in comparison.by_op.items()],
     }
-    lines += [_count_line(pairs), _NO_GATE]
+    lines.append(_NO_GATE)
     return Listing(tuple(lines), document, _RUN_METRICS.names, _RUN_METRICS.rows(pairs))
 
 
@@ -654,14 +627,6 @@ def _run_text(run: Run, name: str) -> str:
 def _run_document(run: Run) -> dict[str, object]:
     key = run.hardware.key if run.hardware else None
     return {"id": run.id, "complete": run.complete, "hardware": key}
-
-
-def _count_line(pairs: Sequence[Pair]) -> str:
-    notes = Counter(_note_of(pair).partition(":")[0] for pair in pairs)
-    ways = ", ".join(f"{notes[way]} {way}" for way in _COMPARED if notes[way])
-    compared = f"{counted(sum(notes[way] for way in _COMPARED), 'metric')} compared"
-    apart = [f"{notes[why]} {why}" for why in _APART if notes[why]]
-    return "; ".join([f"{compared}: {ways}" if ways else compared, *apart])
 
 
 # Captures without op tables: reports, graphs, logs, simulations.

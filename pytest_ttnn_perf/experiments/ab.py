@@ -270,9 +270,6 @@ def _count_line(result: AbResult) -> str:
     words = (*(outcome.value for outcome in Outcome), INCONCLUSIVE)
     counts = ", ".join(f"{outcomes[word]} {word}" for word in words if outcomes[word])
     parts += [f"metrics: {counts}"] if counts else ["nothing was judged"]
-    parts += [f"{len(result.only_before)} only in {result.ref}"] if result.only_before else []
-    if result.only_after:
-        parts.append(f"{len(result.only_after)} only in the {WORKING_TREE}")
     return "; ".join(parts)
 
 

@@ -42,7 +42,6 @@ from pytest_ttnn_perf.experiments.rounds import (
     Version,
     checkout,
     compare_tests,
-    duration,
     hold_machine,
     rounds_of,
     run_rounds,
@@ -387,7 +386,7 @@ class Hunt:
         if not to_measure:
             text = "1 commit left, to compare with the one before it"
         left_s = sum(self._took_s) / max(len(self._took_s), 1) * max(to_measure, 1)
-        return text if left_s < _WORTH_SAYING_S else f"{text}, about {duration(left_s)}"
+        return text if left_s < _WORTH_SAYING_S else f"{text}, about {left_s / 60:.0f} min"
 
     @property
     def before(self) -> Commit:

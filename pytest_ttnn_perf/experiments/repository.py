@@ -27,7 +27,7 @@ from pytest_ttnn_perf.machine.git import (
 from pytest_ttnn_perf.machine.processes import run_bounded, signals_ignored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 
 class Commit(NamedTuple):
@@ -124,10 +124,6 @@ class Repository(Git):
         commit = self._described(head) if head else None
         return WorkingTree(commit, len(states) - untracked, untracked)
 
-    def differs_from(self, commit: Commit, paths: Iterable[str]) -> tuple[str, ...]:
-        words = ("diff", "--quiet", "--no-ext-diff", "--no-textconv", commit.id, "--")
-        return tuple(path for path in paths if self.ask(*words, path) is None)
-
     def between(self, good: Commit, bad: Commit) -> list[Commit]:
         """Return the commits from ``good`` to ``bad`` by first parents, oldest first.
 
@@ -189,29 +185,28 @@ class Repository(Git):
     def changed_files(
         self, before: State, after: State
     ) -> dict[str, tuple[str | None, str | None]]:
-        words = ("diff-tree", "-r", "-z", "--no-renames", before.tree, after.tree)
+        """Return the ids of changed files on both sides; None where there is none."""
+        return {
+            path: (then if then.strip("0") else None, now if now.strip("0") else None)
+            for path, _, then, now in self._differences(before.tree, after.tree)
+        }
+
+    def _differences(self, before: str, after: str) -> Iterator[tuple[str, set[str], str, str]]:
+        """Yield changed paths, their modes, and their ids: zeros for that of no file."""
+        words = ("diff-tree", "-r", "-z", "--no-renames", before, after)
         parts = (self.ask(*words) or "").split("\0")
-        found = {}
         for described, path in zip(parts[::2], parts[1::2], strict=False):
-            _, _, then, now, _ = described.split(" ")  # an id of zeros is that of no file
-            found[path] = (then if then.strip("0") else None, now if now.strip("0") else None)
-        return found
+            old, new, then, now, _ = described[1:].split(" ")
+            yield path, {old, new}, then, now
 
     def moved_submodules(self, before: str, after: str) -> tuple[dict[str, tuple[str, str]], bool]:
         """Return the submodules that moved, with both commits; whether nothing else changed."""
-        words = ("diff-tree", "-r", "-z", "--no-renames", before, after)
-        parts = (self.ask(*words) or "").split("\0")
-        changed = dict(zip(parts[1::2], (part[1:].split(" ") for part in parts[::2]), strict=False))
-        moved = {
-            path: (then, now)
-            for path, (old, new, then, now, _) in changed.items()
-            if old == new == _SUBMODULE
-        }
+        changed = list(self._differences(before, after))
+        moved = {path: (then, now) for path, modes, then, now in changed if modes == {_SUBMODULE}}
         return moved, len(moved) == len(changed)
 
     def files_between(self, before: str, after: str) -> tuple[str, ...]:
-        words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after)
-        return tuple(filter(None, (self.ask(*words) or "").split("\0")))
+        return tuple(path for path, *_ in self._differences(before, after))
 
     def with_submodule(self, commit: str, path: str, moved: str) -> str:
         """Return a commit like another, with a submodule at commit ``moved``."""

@@ -651,21 +651,10 @@ class StrayedError(UsageError):
         super().__init__("\n".join((*lines, *remedies)))
 
 
-#: From so many seconds on, minutes are told, and of minutes hours.
-_MINUTE_S: Final = 60
-
-
-def duration(seconds: float) -> str:
-    """Return a time as long as people wait, without false precision."""
-    if seconds < _MINUTE_S:
-        return f"{seconds:.0f} s"
-    minutes = seconds / _MINUTE_S
-    return f"{minutes:.0f} min" if minutes < _MINUTE_S else f"{minutes / _MINUTE_S:.1f} h"
-
-
 def time_left(start_s: float, part: float) -> str:
     """Estimate the time for the rest from that of a part."""
-    return duration((time.monotonic() - start_s) * (1 / part - 1))
+    left_s = (time.monotonic() - start_s) * (1 / part - 1)
+    return f"{left_s:.0f} s" if left_s < 100 else f"{left_s / 60:.0f} min"
 
 
 class Turns:

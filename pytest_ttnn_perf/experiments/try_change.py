@@ -65,7 +65,6 @@ from pytest_ttnn_perf.report.tables import (
     format_change,
     format_value,
     id_column,
-    json_text,
     shown_path,
 )
 
@@ -616,8 +615,6 @@ def situations_of(result: AbResult) -> dict[str, Situation]:
 
 # The layout: for people, and as one object of a size that any reader can take.
 
-#: The most that the object of a step takes, as it is printed.
-MOST_BYTES: Final = 8_000
 #: A sentence of the object is cut to this: where texts are long, their ends say as much.
 _LONGEST: Final = 240
 _MOST_ITEMS: Final = 12
@@ -712,23 +709,14 @@ def commands(tried: TryResult, cwd: Path) -> dict[str, str]:
 
 
 def try_document(tried: TryResult, cwd: Path) -> dict[str, object]:
-    """Return a step as one object of at most ``MOST_BYTES``."""
+    """Return a step as one object, with the first items of long lists."""
     document = _document(tried, cwd)
     left_out: dict[str, int] = {}
-    document["left_out"] = left_out
-    lists = {name: value for name, value in document.items() if isinstance(value, list)}
-    for name, items in lists.items():
-        if len(items) > _MOST_ITEMS:
+    for name, items in document.items():
+        if isinstance(items, list) and len(items) > _MOST_ITEMS:
             left_out[name] = len(items) - _MOST_ITEMS
             del items[_MOST_ITEMS:]
-    while len(json_text(document)) > MOST_BYTES:
-        # What takes most room goes first; each list keeps what it begins with for longest.
-        name = max(lists, key=lambda each: (len(lists[each]) > 1, len(json_text(lists[each]))))
-        if not lists[name]:
-            break
-        lists[name].pop()
-        left_out[name] = left_out.get(name, 0) + 1
-    return document
+    return {**document, "left_out": left_out}
 
 
 def _document(tried: TryResult, cwd: Path) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -41,31 +40,6 @@ def assert_nothing_left(versions: Versions, ran: Ran, state: tuple[str, ...]) ->
     assert versions.left_behind() == []
     assert_gone([pid for pid, _ in versions.processes()])
     assert_no_traceback(ran)
-
-
-def test_the_slow_commit_is_found_and_one_that_is_broken_is_said_to_be(tmp_path: Path) -> None:
-    """While the working tree has something else altogether, and a test beside it got slower too."""
-    versions = Versions(tmp_path)
-    for latency in (10.0, 12.0):
-        versions.model(a={"latency": latency}, b={"latency": 2 * latency})
-        versions.commit(f"{latency} ms")
-    versions.write("src/model.py", "import nowhere\n")
-    state = versions.state()
-
-    ran = versions.command("bisect", "HEAD~1", "HEAD", NAMED, "--rounds=3", "--format=json")
-
-    told = json.loads(ran.text)
-    assert (ran.code, told["outcome"], told["commit"]["commit"]) == (
-        0, "found", versions.git("rev-parse", "HEAD").strip()
-    ), ran.errors  # fmt: skip
-    assert {effect["test"] for effect in told["effects"]} == {NAMED}
-    assert [ours for _, ours in versions.processes()] == [False] * 6
-    assert_nothing_left(versions, ran, state)
-
-    versions.commit("Broken")
-    ran = versions.command("bisect", "HEAD~1", NAMED, "--rounds=3")
-    assert ran.code == 2
-    assert "test_model.py cannot be collected: ModuleNotFoundError" in ran.errors
 
 
 @pytest.mark.long

@@ -105,23 +105,6 @@ def test_kernels_are_promised_no_gaps_between_them() -> None:
     assert predictions_of([trace, other], [kernel, wall]) == (joined,)
 
 
-def test_the_next_candidates_are_those_that_save_most_with_bounds_last() -> None:
-    now = Observation(
-        TEST,
-        findings=(
-            finding("TTP101", 30.0),
-            finding("TTP315", 900.0, at_most=True),
-            finding("TTP305", 40.0),
-            finding("TTP203", 500.0, waived="later"),
-            finding("TTP402", 90.0, adds_ns=10.0),
-        ),
-    )
-    found = candidates_of(both(now, now))
-    assert [(each.code, each.saving_ns) for each in found] == [
-        ("TTP305", 40.0), ("TTP101", 30.0), ("TTP402", 10.0),
-    ]  # fmt: skip
-
-
 def test_the_host_comes_first_where_it_is_in_the_way() -> None:
     findings = (
         finding("TTP605", 30.0),
