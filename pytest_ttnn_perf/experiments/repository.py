@@ -185,7 +185,7 @@ class Repository(Git):
     def changed_files(
         self, before: State, after: State
     ) -> dict[str, tuple[str | None, str | None]]:
-        """Return the ids of changed files on both sides; None where there is none."""
+        """Return the ids of changed files on both sides, if any."""
         return {
             path: (then if then.strip("0") else None, now if now.strip("0") else None)
             for path, _, then, now in self._differences(before.tree, after.tree)

@@ -709,7 +709,7 @@ def commands(tried: TryResult, cwd: Path) -> dict[str, str]:
 
 
 def try_document(tried: TryResult, cwd: Path) -> dict[str, object]:
-    """Return a step as one object, with the first items of long lists."""
+    """Return a step as one object; long lists are cut."""
     document = _document(tried, cwd)
     left_out: dict[str, int] = {}
     for name, items in document.items():
