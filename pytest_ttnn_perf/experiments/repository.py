@@ -192,7 +192,7 @@ class Repository(Git):
         }
 
     def _differences(self, before: str, after: str) -> Iterator[tuple[str, set[str], str, str]]:
-        """Yield changed paths, their modes, and their ids: zeros for that of no file."""
+        """Yield changed paths, their modes and ids; zeros for no file."""
         words = ("diff-tree", "-r", "-z", "--no-renames", before, after)
         parts = (self.ask(*words) or "").split("\0")
         for described, path in zip(parts[::2], parts[1::2], strict=False):
