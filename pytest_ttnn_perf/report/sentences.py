@@ -157,19 +157,6 @@ def _measured(verdict: Verdict) -> str:
     return f"{change_in_words(measured)} ({own} without the {shared} all tests share)"
 
 
-def statistics(verdict: Verdict) -> str | None:
-    """Return what a verdict of a compared time rests on."""
-    if verdict.limit is None or not verdict.sessions:
-        return None
-    text = f"{counted(verdict.samples, 'sample')} against {counted(verdict.sessions, 'session')}"
-    text += f" of {counted(verdict.runs, 'run')}" if verdict.runs else ""
-    if verdict.confirmed:
-        medians = ", ".join(format_value(verdict.metric, value) for value in verdict.confirmed)
-        text += f"; confirm passes: {medians}"
-        text += "; no controls" if verdict.machine is None else ""
-    return text
-
-
 def badness(verdict: Verdict) -> tuple[bool, bool, int, float]:
     """Sort wrong outputs first, then change per limit, then missing baselines."""
     missing = verdict.outcome in WITHOUT_BASELINE

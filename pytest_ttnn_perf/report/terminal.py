@@ -35,7 +35,6 @@ from pytest_ttnn_perf.report.sentences import (
     recorded_only,
     remedy_of,
     sentence,
-    statistics,
     ungated_lines,
     worst_first,
     worst_tests_first,
@@ -335,9 +334,6 @@ def verdict_lines(
     for remedy, own in groups.items():
         for verdict, more in _alike(own, verbose=verbose):
             yield sentence(verdict, more=more), None, verdict
-            rests_on = statistics(verdict) if verbose else None
-            if rests_on:
-                yield rests_on, None, None
         if not caused and any(verdict.is_of_changed_time for verdict in own):
             caused = True
             yield from ((*each, None) for each in _causes(judged, own, rerun))

@@ -159,25 +159,6 @@ def test_what_changed_with_it_may_be_the_cause(
     assert (change["command"] is None) == (commits == 1)
 
 
-def test_two_hosts_that_change_one_after_the_other_are_told_apart(
-    histories: Histories, project: Project
-) -> None:
-    """One gets 5 % slower, later the other 3 %; every night has a commit, which changes nothing."""
-    for day, commit in enumerate(histories.commits(72)):
-        host = HOSTS[day % 2]
-        slower = 1.05 if host == "runner-2" and day >= 24 else 1.0
-        slower *= 1.03 if host == "runner-1" and day >= 48 else 1.0
-        histories.record(commit, layers(slower, day), day=day, host=host)
-    found = changes(project)
-    for host, size in (("runner-1", 0.03), ("runner-2", 0.05)):
-        own = [change for change in found if change["hosts"] == host]
-        assert {(change["cause"], change["test"]) for change in own} == {
-            ("host", test) for test in TESTS
-        }
-        assert [change["change"] for change in own] == [pytest.approx(size, abs=0.006)] * 6
-    assert len(found) == 12
-
-
 def ops(matmul_ns: float) -> dict[str, object]:
     groups = tuple(
         OpGroup(Signature(name), 64, None, "", 1, total, total)

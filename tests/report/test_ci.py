@@ -23,26 +23,6 @@ if TYPE_CHECKING:
 FINE = verdict(Outcome.WITHIN)
 
 
-def test_everything_that_failed_a_test_is_one_annotation() -> None:
-    wrong = judged(
-        "a.py::a",
-        verdict(Outcome.REGRESSED),
-        by_op="Conv2d +61 us",
-        problems=("a mistake",),
-        findings=(finding("TTP001", Severity.ERROR),),
-    )
-    (line,) = annotation_lines(told(wrong))
-    _, _, message = line.removeprefix("::").partition("::")
-    assert message.split("%0A") == [
-        "a mistake",
-        "TTP001 layout-conversions (error): 12 %25 of the time goes into `tilize`",
-        "    fix: Keep tensors in `TILE`.",
-        "    see: ttnn-perf rules TTP001",
-        "REGRESSED: wall_time 20.0 %25 slower, limit 3.5 %25 (12.00 ms, baseline 10.00 ms)",
-        "  cause: Conv2d +61 us",
-    ]
-
-
 def test_no_more_than_github_shows_and_the_rest_is_counted() -> None:
     tests = [
         *(judged(f"a.py::slow{n}", verdict(Outcome.REGRESSED)) for n in range(13)),

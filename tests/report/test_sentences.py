@@ -20,7 +20,6 @@ from pytest_ttnn_perf.report.sentences import (
     label,
     remedy_of,
     sentence,
-    statistics,
     worst_first,
 )
 from pytest_ttnn_perf.report.terminal import failure_text
@@ -52,15 +51,6 @@ def test_a_record_is_accepted_without_the_hardware() -> None:
     assert rerun.accept_all() == (
         "ttnn-perf baseline accept a.json 'b c.json' --baselines 'my base' --reason \"why\""
     )
-
-
-def test_a_run_is_accepted_by_its_record_and_not_measured_again() -> None:
-    rerun = Rerun(options=("--ttnn-perf-baselines", "my base"), record="my runs/a.json")
-    command = "ttnn-perf baseline accept 'my runs/a.json' --baselines 'my base' --reason \"why\" --"
-    updates = rerun.updates("t.py::t")
-    assert updates.accept == f"{command} t.py::t"
-    assert updates.record.startswith("pytest ")
-    assert rerun.accept("t.py::t", "t.py::u") == f"{command} t.py::t t.py::u"
 
 
 SLOWER = Verdict(
@@ -97,19 +87,6 @@ SLOWER = Verdict(
 )
 def test_a_sentence_has_change_limit_and_values(change: dict[str, Any], said: str) -> None:
     assert sentence(replace(SLOWER, **change)) == said
-
-
-@pytest.mark.parametrize(
-    ("change", "basis"),
-    [
-        ({}, ""),
-        ({"confirmed": (11.0, 13.0), "machine": 0.0}, "; confirm passes: 11.00 ms, 13.00 ms"),
-        ({"confirmed": (11.0,)}, "; confirm passes: 11.00 ms; no controls"),
-    ],
-)
-def test_statistics_say_what_a_verdict_rests_on(change: dict[str, Any], basis: str) -> None:
-    text = f"5 samples against 4 sessions of 4 runs{basis}"
-    assert statistics(replace(SLOWER, **change)) == text
 
 
 def test_an_absolute_limit_has_its_own_label() -> None:
