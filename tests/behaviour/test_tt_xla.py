@@ -202,3 +202,22 @@ def test_a_sweep_over_levels_has_the_time_to_compile_beside_the_time_to_run(xla:
 
     (headings,) = (line for line in ran.text.splitlines() if line.startswith("  level "))
     assert headings.split()[:3] == ["level", "wall_time", "first_call_time"]
+
+
+def test_a_report_of_the_runtime_gives_device_times_and_what_the_host_adds(xla: Project) -> None:
+    report = (
+        "GLOBAL CALL COUNT,METAL TRACE ID,METAL TRACE REPLAY SESSION ID,DEVICE ID,DEVICE ARCH,"
+        "OP NAME,CORE COUNT,AVAILABLE WORKER CORE COUNT,DEVICE FW DURATION [ns],"
+        "DEVICE FW START CYCLE,DEVICE FW END CYCLE,DEVICE KERNEL DURATION [ns],"
+        "OP TO OP LATENCY [ns],OP TO OP LATENCY BR/NRISC START [ns]\n"
+        "1024,,,0,wormhole_b0,Matmul,64,72,2000,5000,7000,1800,300,\n"
+    )
+    (xla.path / "cpp_device_perf_report.csv").write_text(report)
+    lines = ["import time", "ttnn_perf.measure(time.sleep, 0.001, iterations=3)"]
+    write(xla, TRACED, *lines, "ttnn_perf.attach('cpp_device_perf_report.csv')")
+
+    entry = gated(xla)
+
+    assert entry["metrics"]["device_kernel_time"]["samples"] == [1800]
+    (found,) = (each for each in entry["findings"] if each["code"] == "TTP404")
+    assert "of a call, the slowest device works" in found["reason"]
