@@ -57,6 +57,7 @@ from pytest_ttnn_perf.core.finding import (
     RuleOutcome,
     as_configured,
     current_code,
+    family_of,
 )
 from pytest_ttnn_perf.core.settings import project_settings
 from pytest_ttnn_perf.core.text import did_you_mean, quantity
@@ -267,6 +268,24 @@ def rule_lines(rule: Rule) -> Iterator[str]:
         yield from ("| limit | default | unit | from |", "|---|---|---|---|")
         for name, limit in rule.limits.items():
             yield f"| `{name}` | {float(limit.value):g} | {limit.unit} | {limit.source} |"
+    report = _TECH_REPORTS.get(family_of(rule.code))
+    if report is not None:
+        name = report.rpartition("/")[2]
+        yield from ("", f"See tt-metal's tech report [{name}]({_TT_METAL}/{report}.md).")
+
+
+_TT_METAL: Final = "https://github.com/tenstorrent/tt-metal/blob/main/tech_reports"
+_ADVANCED: Final = "/".join(["AdvancedPerformanceOptimizationsForModels"] * 2)
+#: What tt-metal itself says about the subject of a family.
+_TECH_REPORTS: Final = {
+    Family.FORMATS: "data_formats/data_formats",
+    Family.LAYOUTS: "tensor_layouts/tensor_layouts",
+    Family.MEMORY: "tensor_sharding/tensor_sharding",
+    Family.HOST: _ADVANCED,
+    Family.QUEUES: _ADVANCED,
+    Family.CONVOLUTIONS: "CNNs/ttcnn",
+    Family.DEVICES: "Programming_Mesh_of_Devices/Programming_Mesh_of_Devices_with_TT-NN",
+}
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:

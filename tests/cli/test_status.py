@@ -63,7 +63,9 @@ def test_a_record_is_explained_whole(measured: Desk) -> None:
     )
     (measured.path / "broken.json").write_text("{")
     assert run_command("explain", "broken.json").code == 3
-    assert run_command("explain", "TTP203").text == run_command("rules", "TTP203").text
+    explained = run_command("explain", "TTP203").text
+    assert explained == run_command("rules", "TTP203").text
+    assert "tech_reports/tensor_layouts/tensor_layouts.md" in explained
 
 
 def test_a_test_that_raised_has_not_passed(desk: Desk) -> None:
