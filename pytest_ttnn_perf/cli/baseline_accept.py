@@ -40,7 +40,6 @@ from pytest_ttnn_perf.gate.store import BaselineStore
 from pytest_ttnn_perf.gate.update import (
     Action,
     Change,
-    Updates,
     acceptance_now,
     action_for,
     plan,
@@ -151,7 +150,7 @@ def run_accept(options: argparse.Namespace) -> Result:
     edits.remarks += [f"{counted(unchanged, 'test')} unchanged"] if unchanged else []
     if any(run.environment.dirty for run in runs.values()):
         edits.remarks.append("the code had uncommitted changes when this was measured")
-    return edits.result(options, partial(_write, edits, update))
+    return edits.result(options)
 
 
 def _asked(options: argparse.Namespace) -> tuple[list[Path], list[str], Update]:
@@ -416,15 +415,6 @@ def _measured_otherwise(judged: JudgedTest, after: TestBaseline, change: Change)
                     f"{judged.observation.test}: {name} was measured as {told}, the mean of the "
                     f"confirm passes; the new baseline is {kept}, the median of all processes"
                 )
-
-
-def _write(edits: Edits, update: Update) -> Iterator[str]:
-    updates = Updates(edits.store, update)
-    for hardware, changes in edits.changes.items():
-        for test, change in changes.items():
-            assert isinstance(change, Change)
-            updates.add(hardware, test, change)
-    yield from (error for error, _ in updates.write([]))
 
 
 def add_refresh(parser: argparse.ArgumentParser) -> None:

@@ -30,7 +30,7 @@ from pytest_ttnn_perf.report.tables import (
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Mapping
 
     from pytest_ttnn_perf.core.baseline import MetricBaseline, TestBaseline
     from pytest_ttnn_perf.core.hardware import Hardware
@@ -176,13 +176,8 @@ class Edits:
         self.after.setdefault(hardware, {})[test] = after
         self.changes.setdefault(hardware, {})[test] = change
 
-    def result(
-        self, options: argparse.Namespace, write: Callable[[], Iterable[str]] | None = None
-    ) -> Result:
-        """Print the changes, then make them, unless it is a dry run.
-
-        ``write`` returns what could not be written; an error that it raises is one of those.
-        """
+    def result(self, options: argparse.Namespace) -> Result:
+        """Print the changes, then make them, unless it is a dry run."""
         files, dry_run = self._files(), options.dry_run
         text = self._listing(files, dry_run=dry_run).text(options.format)
         failed = bool(self.refusals) and not dry_run
@@ -190,20 +185,15 @@ class Edits:
             return Result(text, failed=failed)
 
         def then() -> Result:
-            refused: list[str] = []
             try:
-                if write is None:
-                    self.store.amend_keys(self.changes)
-                else:
-                    refused = list(write())
+                self.store.amend_keys(self.changes)
             except TtnnPerfError as error:
-                refused = [str(error)]
-            errors = "".join(f"ttnn-perf: not written: {reason}\n" for reason in refused)
+                return Result("", failed=True, errors=f"ttnn-perf: not written: {error}\n")
             done = ""
-            if not refused and options.format == "table":  # the other shapes are one document
+            if options.format == "table":  # the other shapes are one document
                 for path, fate in files.items():
                     done += inert(f"{'removed' if fate == 'remove' else 'wrote'} {path}") + "\n"
-            return Result(done, failed=bool(refused), errors=errors)
+            return Result(done)
 
         return Result(text, failed=failed, then=then)
 

@@ -444,22 +444,23 @@ class GateRun:
             observation = replace(judged.observation, problems=(problem,))
             self._tests[test] = replace(judged, observation=observation, written=frozenset())
 
-    def finish(self, *, complete: bool) -> list[Path]:
+    def finish(self, *, complete: bool) -> tuple[Path, ...]:
         """Write baselines, and complete ``run``; return the files that were changed.
 
         A run that is not ``complete`` was interrupted: its record says so, and never passes.
         """
-        written: list[Path] = []
+        written: tuple[Path, ...] = ()
         before = self._by_identity()
         tests = check_sweeps(before, self.settings)
         for test, judged in tests.items():
             if judged is not before[test] and violations(judged, self.settings.checklist):
                 self._updates.withdraw(test)
                 tests[test] = replace(judged, written=frozenset())
-        for error, refused in self._updates.write(written):
-            self.errors.append(error)
-            for test in refused:
-                tests[test] = replace(tests[test], written=frozenset())
+        try:
+            written = self._updates.write()
+        except TtnnPerfError as error:
+            self.errors.append(str(error))
+            tests = {test: replace(each, written=frozenset()) for test, each in tests.items()}
         coverage = self.run.coverage and self.run.coverage.without(tests)
         self.run = replace(self.run, tests=tests, complete=complete, coverage=coverage)
         return written

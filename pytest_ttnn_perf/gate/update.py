@@ -17,9 +17,7 @@ from pytest_ttnn_perf.core.baseline import (
     MetricBaseline,
     Session,
     TestBaseline,
-    split_test_id,
 )
-from pytest_ttnn_perf.core.errors import TtnnPerfError
 from pytest_ttnn_perf.core.metric import Kind
 from pytest_ttnn_perf.core.observation import Outcome, Reason, Verdict
 from pytest_ttnn_perf.core.settings import Update
@@ -28,7 +26,7 @@ from pytest_ttnn_perf.gate.ratios import POLICY, band_of, is_too_noisy
 from pytest_ttnn_perf.gate.rules_on_numbers import pcc_error_grew
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pytest_ttnn_perf.core.hardware import Environment, Hardware
@@ -307,11 +305,11 @@ _TOO_NOISY: Final = (
 
 
 class Updates(Struct):
-    """The changes to write, by hardware and test file."""
+    """The changes to write, by hardware."""
 
     store: BaselineStore
     update: Update | None
-    _changes: dict[tuple[Hardware, str], dict[str, Change]] = {}
+    _changes: dict[Hardware, dict[str, Change]] = {}
 
     def decide(
         self,
@@ -329,14 +327,11 @@ class Updates(Struct):
         change = plan(judged, self.update, accepted=accepted(), run=run)
         if change is None:
             return judged
-        self.add(judged.observation.hardware or hardware, test, change)
+        own = judged.observation.hardware or hardware
+        self._changes.setdefault(own, {})[test] = change
         metrics = {**judged.observation.metrics, **dict(_noted(change))}
         observation = replace(judged.observation, metrics=metrics)
         return replace(judged, observation=observation, written=change.metrics)
-
-    def add(self, hardware: Hardware, test: str, change: Change) -> None:
-        """Add a change to those of the same file."""
-        self._changes.setdefault((hardware, split_test_id(test)[0]), {})[test] = change
 
     def only_new(self) -> None:
         """Forget all changes, and write new baselines alone from now on."""
@@ -347,22 +342,11 @@ class Updates(Struct):
         """Forget a test's change; return whether there was one."""
         return any(changes.pop(test, None) for changes in self._changes.values())
 
-    def write(self, written: list[Path]) -> Iterator[tuple[str, Collection[str]]]:
-        """Change all files at once; yield errors and their tests.
+    def write(self) -> tuple[Path, ...]:
+        """Change all files or none; return those that were changed.
 
-        One file that cannot be written does not cost the others theirs: then each is by itself.
+        Raises:
+            TtnnPerfError: a file cannot be read or written.
         """
-        by_key: dict[Hardware, dict[str, Change]] = {}
-        for (hardware, _), changes in self._changes.items():
-            if changes:
-                by_key.setdefault(hardware, {}).update(changes)
-        if not by_key:
-            return
-        try:
-            written += self.store.amend_keys(by_key)
-        except TtnnPerfError:
-            for (hardware, _), changes in self._changes.items():
-                try:
-                    written += self.store.amend_keys({hardware: changes}) if changes else ()
-                except TtnnPerfError as error:
-                    yield str(error), changes.keys()
+        changes = {hardware: tests for hardware, tests in self._changes.items() if tests}
+        return self.store.amend_keys(changes) if changes else ()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.experiments.journal import Decision, Edit, read_steps, ways_of
-from tests.harness.workshop import TEST, Workshop
+from tests.harness.workshop import Workshop
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,17 +63,6 @@ def test_sides_that_are_not_measured_alike_are_refused_by_name(
     assert edit.value in {refusal.edit for refusal in tried.step.refusals}, tried.step.refusals
     assert tried.step.effects == (), "what means nothing is not told"
     assert tried.step.rounds <= 1, "and not measured for long"
-
-
-def test_a_useless_edit_is_not_kept(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    workshop.edit("model.py", "CORES = 8", "CORES = 8  # all that are needed")
-    try:
-        tried = workshop.attempt("a comment", monkeypatch)
-    finally:
-        workshop.git("checkout", "--quiet", ".")
-
-    assert tried.step.decision is Decision.REVERT
-    assert tried.step.reasons[0].startswith(f"no gain worth keeping: the best is {TEST}")
 
 
 def test_honest_steps_are_kept_and_their_effects_lie_in_their_intervals(

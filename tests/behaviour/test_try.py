@@ -90,16 +90,6 @@ def test_a_lower_pcc_that_holds_its_limit_is_told_and_kept(
     assert tried.step.situations[TEST].by_op is not None
 
 
-def test_on_a_machine_that_is_too_noisy_nobody_can_tell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workshop = Workshop(tmp_path, noise=0.2)
-    workshop.edit("model.py", "NEEDLESS = 2", "NEEDLESS = 1")
-    tried = workshop.attempt("one less", monkeypatch)
-    assert (tried.step.decision, tried.step.rounds) == (Decision.CANNOT_TELL, 20)
-    assert "; after 20 rounds it may be " in tried.step.reasons[0]
-
-
 def test_settings_that_a_change_may_be_about_are_told_and_others_cannot_be_compared(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,13 +65,6 @@ def test_marked_tests_without_a_gated_number_are_a_finding(project: Project) -> 
     assert plain["metrics"]["call_time"].get("gated", True)
 
 
-def test_by_default_what_another_marker_takes_in_is_no_pass(project: Project) -> None:
-    write_project(project, UNKNOWN.format(marker=CONFIGURED))
-    ran = project.pytest("--ttnn-perf")
-    assert counts_of(ran) == "1 failed"
-    assert "[tool.ttnn_perf.measurements]" in ran.text
-
-
 NAMES = """
 import pytest
 from models.perf.benchmarking_utils import BenchmarkData
