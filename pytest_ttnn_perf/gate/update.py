@@ -343,7 +343,7 @@ class Updates(Struct):
         return any(changes.pop(test, None) for changes in self._changes.values())
 
     def write(self) -> tuple[Path, ...]:
-        """Change all files or none; return those that were changed.
+        """Change all files or none; return the changed files.
 
         Raises:
             TtnnPerfError: a file cannot be read or written.
