@@ -360,12 +360,8 @@ def _target_ns(text: str | None) -> float | None:
 def _aimed(planned: Sequence[RegionPlan], target_ns: float) -> list[RegionPlan]:
     made = [one for one in planned if one.plan is not None]
     if len(made) > 1:
-        names = dict.fromkeys(": ".join(filter(None, (one.source, one.region))) for one in made)
-        which = ", ".join([*list(names)[:5], *(["…"] if len(names) > 5 else [])])
-        raise UsageError(
-            f"--target is of one plan, and there are {len(made)}: {which}; name one, a region with "
-            "--region"
-        )
+        message = f"--target is of one plan, and there are {len(made)}: name a test, or a --region"
+        raise UsageError(message)
     return [
         replace(one, aims=(reach_of(one.plan, target_ns),)) if one.plan else one for one in planned
     ]

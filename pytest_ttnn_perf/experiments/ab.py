@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections import Counter
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
@@ -18,7 +17,6 @@ from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.experiments.paired import INCONCLUSIVE
 from pytest_ttnn_perf.experiments.repository import Repository
 from pytest_ttnn_perf.experiments.rounds import (
-    Experiment,
     Move,
     Sessions,
     Turns,
@@ -26,6 +24,7 @@ from pytest_ttnn_perf.experiments.rounds import (
     builds_of,
     checkout,
     compare_tests,
+    experiment_of_gate,
     hold_machine,
     run_rounds,
     undecided_tests,
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.settings import Settings
     from pytest_ttnn_perf.experiments.paired import Comparison, Plan
     from pytest_ttnn_perf.experiments.repository import Commit, WorkingTree
-    from pytest_ttnn_perf.experiments.rounds import InTurns
+    from pytest_ttnn_perf.experiments.rounds import Experiment, InTurns
     from pytest_ttnn_perf.report.tables import Block
 
 
@@ -340,17 +339,7 @@ def against(
         if milestone and not text.startswith("round "):  # the looks alone
             print_line(text)
 
-    seed = secrets.randbelow(2**32)
-    asked = Experiment(
-        ("ab", commit.short),
-        words,
-        USUAL_ROUNDS,
-        cwd,
-        settings,
-        progress,
-        seed=seed,
-        build=settings.build,
-    )
+    asked = experiment_of_gate(commit, words, USUAL_ROUNDS, cwd, settings, progress)
     result = compare_with(commit, commit.short, asked, tests=tests)
     if result.stopped == "interrupted":
         raise KeyboardInterrupt

@@ -6,7 +6,6 @@ Both versions are profiled in a pass of their own, whose times are not judged.
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -19,7 +18,7 @@ from pytest_ttnn_perf.core.metric import Metric
 from pytest_ttnn_perf.core.observation import Observation
 from pytest_ttnn_perf.core.text import counted
 from pytest_ttnn_perf.experiments.repository import Repository
-from pytest_ttnn_perf.experiments.rounds import Experiment, Move, Version, checkout
+from pytest_ttnn_perf.experiments.rounds import Move, Version, checkout, experiment_of_gate
 from pytest_ttnn_perf.plugin.workers import Pass, results_in
 from pytest_ttnn_perf.report.tables import format_value
 
@@ -246,10 +245,7 @@ def explain(
     root, commit, here = repository.root, repository.commit(name), cwd.resolve()
     tests = counted(len(slower_ns), "test")
     print_line(f"calls on the host, profiled here and in {commit.short}: {tests}")
-    asked = Experiment(
-        ("ab", commit.short), words, 1, cwd, settings, lambda *_: None,
-        seed=secrets.randbelow(2**32), build=settings.build,
-    )  # fmt: skip
+    asked = experiment_of_gate(commit, words, 1, cwd, settings, lambda *_: None)
     with checkout(asked, root, commit) as tree:
         after = Version("working tree", Move(root, root, here), tree, asked, chooses=True)
         now = dict(_profiles(after, [*slower_ns]))

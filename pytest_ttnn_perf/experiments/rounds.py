@@ -122,6 +122,21 @@ class Experiment(Struct, frozen=True):
         )  # fmt: skip
 
 
+def experiment_of_gate(
+    commit: Commit,
+    words: Sequence[str],
+    rounds: int,
+    cwd: Path,
+    settings: Settings,
+    progress: Callable[[str, bool], None],
+) -> Experiment:
+    """Return the experiment of a gated run with a commit."""
+    seed, command = secrets.randbelow(2**32), ("ab", commit.short)
+    return Experiment(
+        command, words, rounds, cwd, settings, progress, seed=seed, build=settings.build
+    )
+
+
 class Session:
     """One session, or one side of a round, and its workers' messages.
 

@@ -9,7 +9,7 @@ import pytest
 from pytest_ttnn_perf.cli.files import RunComparison, comparison_listing
 from pytest_ttnn_perf.core.metric import Better, Kind, Metric
 from pytest_ttnn_perf.core.observation import JudgedTest, Observation, Run
-from pytest_ttnn_perf.experiments.paired import Difference, Pair, Reading
+from pytest_ttnn_perf.experiments.paired import Pair, Reading
 from pytest_ttnn_perf.report.tables import Style
 
 if TYPE_CHECKING:
@@ -85,13 +85,3 @@ def test_what_differs_only_by_rounding_is_unchanged(row: Pair, expected: list[st
 def test_a_change_that_is_beyond_any_measure_has_a_direction_but_no_size(before: float) -> None:
     row = pair(COUNT, before, 1e99)
     assert (row.change, cells(row)[2:]) == (None, ["-", "worse"])
-
-
-def test_an_obstacle_is_named_and_each_value_keeps_its_own_unit() -> None:
-    obstacle = Difference("unit", "ms", "")
-    row = Pair("t.py::t", "latency", Reading(TIME, 8.0), Reading(COUNT, 9), obstacle)
-    assert cells(row) == ["8.000 ms", "9", "-", "not comparable: unit 'ms' → ''"]
-    assert listing(row).rows[0][2:6] == (None, 8.0, 9, None)
-    # In the same unit, they are still shown in one.
-    row = Pair("t", "latency", Reading(TIME, 8.0), Reading(TIME, 0.4), Difference("x", None, 1))
-    assert cells(row) == ["8.000 ms", "0.4000 ms", "-", "not comparable: x None → 1"]

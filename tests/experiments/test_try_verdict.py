@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 from msgspec.structs import replace
 
 from pytest_ttnn_perf.core.finding import Finding, RuleOutcome, Severity, UnansweredRules
 from pytest_ttnn_perf.core.metric import KERNEL_TIME, Better, Kind, Metric
-from pytest_ttnn_perf.core.observation import Observation, Outcome, Reason, Verdict
-from pytest_ttnn_perf.experiments.ab import AbResult, ab_sentence
+from pytest_ttnn_perf.core.observation import Observation, Outcome, Verdict
+from pytest_ttnn_perf.experiments.ab import AbResult
 from pytest_ttnn_perf.experiments.journal import (
     Decision,
     Effect,
@@ -33,9 +33,6 @@ from pytest_ttnn_perf.experiments.try_change import (
     several_changes,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 TEST = "test_a.py::test_a"
 
 
@@ -44,9 +41,9 @@ def finding(code: str, saving_ns: float | None = None, **more: object) -> Findin
     return Finding(code, "a-rule", Severity.WARNING, found, saving_ns=saving_ns, **more)  # type: ignore[arg-type]
 
 
-def both(before: Observation, after: Observation, troubles: Mapping[str, str] = {}) -> AbResult:
+def both(before: Observation, after: Observation) -> AbResult:
     commit = Commit("0" * 40, "0000000", "Start")
-    sides = tuple(Sessions(20, 4, {TEST: [seen]}, dict(troubles)) for seen in (before, after))
+    sides = tuple(Sessions(20, 4, {TEST: [seen]}) for seen in (before, after))
     return AbResult("HEAD", commit, WorkingTree(commit), 20, 4, sides=sides)  # type: ignore[arg-type]
 
 
@@ -116,33 +113,6 @@ def test_the_host_comes_first_where_it_is_in_the_way() -> None:
                    for kind in (None, "host-bound model"))  # fmt: skip
     assert [each.code for each in candidates_of(both(busy, busy))] == ["TTP605", "TTP402"]
     assert [each.code for each in candidates_of(both(waits, waits))] == ["TTP402", "TTP605"]
-
-
-def test_a_test_that_failed_before_as_well_is_no_reason_to_revert() -> None:
-    seen = Observation(TEST)
-    decision, reasons = decide(both(seen, seen, {TEST: "round 1: it fails"}), (), edited=False)
-    assert decision is Decision.CANNOT_TELL
-    assert reasons[0] == f"{TEST} failed before the change: round 1: it fails"
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "told"),
-    [
-        (
-            -0.61,
-            -0.30,
-            "-61.0 % to -30.0 %, and a verdict, wrong once in 200 at most, takes more rounds",
-        ),
-        (-0.05, 0.01, "-5.0 % to +1.0 %, and 3.0 % is not ruled out"),
-    ],
-)
-def test_what_is_open_is_told_by_what_it_may_be(low: float, high: float, told: str) -> None:
-    verdict = Verdict(
-        Metric("wall_time", "ns"), Outcome.TOO_NOISY, Reason.UNDECIDED,
-        observed=5e5, centre=1e6, change=(low + high) / 2, limit=0.03,
-    )  # fmt: skip
-    sentence = ab_sentence(Comparison(verdict, low, high, rounds=3, test=TEST), "HEAD")
-    assert sentence.endswith(f"; after 3 rounds it may be {told}")
 
 
 @pytest.mark.parametrize(
