@@ -652,13 +652,20 @@ def config_text(op: str, attributes: str) -> str:
     for (height, width), tag in _PAIRS.items():
         if height in found and width in found:
             tags.append(f"{tag} {found[height]}x{found[width]}")
-    tags += [found["activation"]] if found.get("activation", "none") != "none" else []
+    if found.get("activation", "none") != "none" and not _runs_apart(attributes):
+        tags.append(found["activation"])
     tags += [tag for key, tag in _SWITCH_TAGS.items() if found.get(key) == "on"]
     if "Halo" in op or category_of(op) is Category.CONV or "Pool" in op:
         tags += [f"{key[0]}{found[key]}" for key in _WINDOWS if key in found]
         padding = _PADDING.search(attributes)
         tags += [f"p{','.join(re.findall(r'[0-9]+', padding[1]))}"] if padding else []
     return " ".join(dict.fromkeys(filter(None, tags)))
+
+
+def _runs_apart(attributes: str) -> bool:
+    """Return whether a matmul leaves its activation to an op after it."""
+    config, grid = (setting(attributes, key) for key in ("program_config", "user_core_coord"))
+    return config == "" == grid and "user_fused_activation" in attributes
 
 
 def block_heights(attributes: str) -> tuple[int, int] | None:

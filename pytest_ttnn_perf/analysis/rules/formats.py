@@ -23,8 +23,10 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
 )
 from pytest_ttnn_perf.analysis.checklist.products import (
     TILE_ROWS,
+    best_form,
     is_convolution,
     products_of,
+    sharded_form,
     unknown_chip,
 )
 from pytest_ttnn_perf.analysis.checklist.savings import (
@@ -44,6 +46,7 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
     board_of,
     in_dram,
     is_dram_sharded,
+    readers_per_bank,
     rooflines,
     size_of,
 )
@@ -99,8 +102,9 @@ def weights_not_bfloat8(
 
     ## What it saves
     The bytes saved, as often as they are read, by the peak bandwidth of DRAM, and nothing of ops
-    that are bound by computing. Where ops take far longer than both, it is for information. Without
-    times, the share of the bytes decides.
+    that are bound by computing. A DRAM-sharded matmul may then compute longer than it reads: what
+    is left of it is as in TTP311, at its own fidelity. Where ops take far longer than both, it is
+    for information. Without times, the share of the bytes decides.
 
     ## When it is no problem
     Small weights, as of a router or of a norm, and layers whose PCC does not stand it.
@@ -151,6 +155,12 @@ def _weights_of_step(
         if not line.stale and not line.work.at_most and line.bound is not Bound.COMPUTE:
             beyond = max(0.0, line.kernel_ns - (line.compute_ns or 0.0))
             saved[each.row] = min(_saved_reads(each) / board.dram_gb_s, beyond)
+            narrow = _sharded_in_blocks(each)
+            form = narrow and sharded_form(
+                narrow, board, readers=readers_per_bank(each.op.attributes)
+            )
+            if form:
+                saved[each.row] = max(0.0, min(saved[each.row], line.kernel_ns - form.ns))
     saved = {row: ns for row, ns in saved.items() if ns}
     answer = check_savings(
         step,
@@ -207,6 +217,13 @@ def _saved_bytes(tensor: Tensor) -> float:
     return prod(tensor.padded) * (BYTES[tensor.dtype] - BYTES["BFLOAT8_B"])
 
 
+def _sharded_in_blocks(product: Product) -> Product | None:
+    """Return a DRAM-sharded matmul with its weights in bfloat8_b."""
+    if product.weights is None or not is_dram_sharded(product.op.attributes):
+        return None
+    return product._replace(weights=product.weights._replace(dtype="BFLOAT8_B"))
+
+
 def _weights_advice(wide: Sequence[Product], board: Board) -> str:
     where = []
     if any(is_convolution(each.op.signature) for each in wide):
@@ -222,6 +239,13 @@ def _weights_advice(wide: Sequence[Product], board: Board) -> str:
         where.append(
             "matmuls of up to 32 rows on Blackhole: with DRAM-sharded weights, TTP311, or little "
             "is gained"
+        )
+    best = [best_form(each, board) for each in map(_sharded_in_blocks, wide) if each is not None]
+    if any(form and form.fidelity == "LoFi" for form in best):
+        where.append("DRAM-sharded: with LoFi, as they compute longer than they read")
+    elif any(form and form.readers > 1 for form in best):
+        where.append(
+            "DRAM-sharded: with `num_workers_per_dram_bank=2`, as one core computes longer"
         )
     which = f" ({'; '.join(where)})" if where else ""
     return f"Load weights with `dtype=ttnn.bfloat8_b`{which}, then check PCC again."

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.checklist.savings import OpPlace
     from pytest_ttnn_perf.analysis.ops.roofline import Board
     from pytest_ttnn_perf.analysis.readers.report_db import Report
-    from pytest_ttnn_perf.core.ops import OpTable
+    from pytest_ttnn_perf.core.ops import Op, OpTable
 
 
 #: What matmuls, convolutions and multiplies can compute on their way.
@@ -463,9 +463,9 @@ def low_matmul_efficiency(
     have (`fuse_batch=False`): reshape it into rows. Output blocks of fewer rows than a core has
     (`out_block_h` below `per_core_M`): raise it. Both inputs with a batch:
     `MatmulMultiCoreReuseProgramConfig`. A tall output of few columns: a 1D program config, with
-    shards by height in L1. No program config: pass `core_grid`, as an input or output interleaved
-    in L1 can make the chosen one four times slower. Whatever you pass, pass
-    `compute_kernel_config` too: without it, bfloat16 falls to LoFi.
+    shards by height in L1. No program config: pass one, or `core_grid`, as an input or output
+    interleaved in L1 can make the chosen one four times slower, and an activation is an op of its
+    own. Whatever you pass, pass `compute_kernel_config` too: without it, bfloat16 falls to LoFi.
 
     ```py
     config = ttnn.init_device_compute_kernel_config(
@@ -535,27 +535,53 @@ def _values(matmul: Product, board: Board | None, available: int) -> tuple[str, 
     if quick is not None:
         return f"in0_block_w {wide} → {quick[0]}", quick[1]
     op, (rows, columns) = matmul.op, _output_tiles(matmul)
-    found = []
+    found = ["no program config"] if _has_no_config(op) else []
     inner = matmul.first.padded[-1] // TILE_ROWS if matmul.first else 0
-    if wide and wide < _BLOCK.start and rows > 1:
+    if wide and wide < _BLOCK.start and (rows > 1 or columns == 1):
         wider = max((each for each in _BLOCK if inner % each == 0), default=0)
         found += [f"in0_block_w {wide} → {wider}"] if wider else []
     height, width = (whole(op.attributes, *keys) or 0 for keys in _OUTPUT_BLOCKS)
     in_float32 = flag(op.attributes, "fp32_dest_acc_en") is True
     most = _SUBBLOCK_FLOAT32 if in_float32 else _SUBBLOCK
+    blocks = _blocks_on_grid(matmul, available) if rows > 1 else None
+    if blocks is not None:
+        width, height = blocks[1]
+        grid = "x".join(map(str, blocks[0]))
+        found.append(f"grid {grid}, per_core_M={height}, per_core_N={width}")
     area, best = output_subblock(op), _largest_subblock(height, width, most)
     if area and best[0] * best[1] > area and area < most / 2:
         found.append(f"out_subblock {best[0]}x{best[1]}")
-    grid = _GRIDS.get(available)
-    if grid and rows > 1 and _possible_cores(matmul, available) > _MORE_CORES * (op.cores or 0):
-        wide, tall = -(-columns // grid[0]), -(-rows // grid[1])
-        found.append(f"grid {grid[0]}x{grid[1]}, per_core_M={tall}, per_core_N={wide}")
+    if _has_no_config(op):
+        return ", ".join(found), 0.0
     operands = (*op.signature.inputs, *op.signature.outputs)
     if in_float32 and all(each.dtype != "FLOAT32" for each in operands):
         found.append("fp32_dest_acc_en off")
     if flag(op.attributes, "packer_l1_acc") is False:
         found.append("packer_l1_acc on")
     return ", ".join(found), 0.0
+
+
+def _has_no_config(op: Op) -> bool:
+    """Return whether TTNN chooses the program config, without a grid of the user."""
+    return program_config(op) == "" and not setting(op.attributes, "user_core_coord")
+
+
+def _blocks_on_grid(
+    matmul: Product, available: int
+) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """Return a larger grid, and its output blocks in multiples of the subblock."""
+    op, grid = matmul.op, _GRIDS.get(available)
+    least = _MORE_CORES * (op.cores or 0)
+    if grid is None or _possible_cores(matmul, available) <= least:
+        return None
+    rows, columns = _output_tiles(matmul)
+    tall, wide = -(-rows // grid[1]), -(-columns // grid[0])
+    steps = whole(op.attributes, "out_subblock_h") or 1, whole(op.attributes, "out_subblock_w")
+    tall = -(-tall // steps[0]) * steps[0]
+    step = steps[1] or min(wide, _SUBBLOCK_FLOAT32)
+    wide = -(-wide // step) * step
+    cores = -(-rows // tall) * -(-columns // wide)
+    return (grid, (wide, tall)) if cores > least else None
 
 
 #: The core grids of boards, by their cores.
@@ -580,8 +606,11 @@ def _largest_subblock(height: int, width: int, most: int) -> tuple[int, int]:
 
 
 _CONFIG: Final = (
-    "pass `core_grid` to matmuls without a program config, or one with larger blocks, and "
-    "`compute_kernel_config` with it"
+    "give matmuls without a program config one, on shards in L1, or `core_grid`, and "
+    "`compute_kernel_config` with it: without, an activation is an op of its own"
+)
+_ONE_TILE: Final = (
+    "a program config with a larger `in0_block_w`: `core_grid` spreads no output of one tile"
 )
 
 
@@ -619,9 +648,8 @@ def _without_batch(matmul: Product) -> str:
     )
 
 
-_SPREAD_BATCH: Final = (
-    "spread the batch over the cores (`MatmulMultiCoreReuseProgramConfig`), as both inputs have one"
-)
+_REUSE: Final = "MatmulMultiCoreReuseProgramConfig"
+_SPREAD_BATCH: Final = f"spread the batch over the cores (`{_REUSE}`), as both inputs have one"
 _ONE_D: Final = "a 1D program config (`mcast_in0=True`): few rows leave rows of a 2D grid idle"
 _TALL: Final = (
     "keep the 1D program config (`mcast_in0=False`), and height-shard the first input and the "
@@ -641,14 +669,18 @@ def _efficiency_advice(matmul: Product, values: str) -> str:
     op, config = matmul.op, program_config(matmul.op)
     inputs = op.signature.inputs
     batched = len(inputs) > 1 and prod(inputs[1].padded[:-2]) > 1
-    if values and not batched:
-        return f"set the values that are named: {values} for {op_name(op)}"
-    if config == "":
-        return _CONFIG
-    config = config or ""
-    if batched:
-        return _SPREAD_BATCH
     rows, columns = _output_tiles(matmul)
+    if _has_no_config(op) and not batched:
+        return _CONFIG if rows * columns > 1 else _ONE_TILE
+    if batched and _REUSE not in (config or ""):
+        return _SPREAD_BATCH
+    turns = -(-prod(inputs[1].padded[:-2]) // (op.cores or 1)) if batched else 1
+    rounds = f", in {turns} rounds on {op.cores} cores" if turns > 1 else ""
+    if values or batched:
+        return (
+            f"set the values that are named: {values} for {op_name(op)}{rounds}" if values else ""
+        )
+    config = config or ""
     if 0 < rows < grid_rows(op):
         return _ONE_D
     width, height = config_grid(op)
@@ -658,7 +690,7 @@ def _efficiency_advice(matmul: Product, values: str) -> str:
     if "1D" in config and in_2d > _MORE_CORES * (op.cores or 0):
         return f"a 2D program config instead of a 1D one: {in_2d} cores instead of {op.cores}"
     in_l1 = matmul.first is None or not in_dram(matmul.first)
-    return "" if in_l1 else "give the first input an L1 memory config, with `core_grid`"
+    return "" if in_l1 else "give the first input an L1 memory config"
 
 
 def _possible_cores(matmul: Product, available: int) -> int:

@@ -12,6 +12,7 @@ from pytest_ttnn_perf.analysis.checklist.plan import plan_of, start_of
 from pytest_ttnn_perf.analysis.checklist.products import matmuls_of
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules, run_rules
 from pytest_ttnn_perf.analysis.checklist.savings import step_ns
+from pytest_ttnn_perf.analysis.ops.names import op_rows
 from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.analysis.ops.roofline import Bound, rooflines
 from pytest_ttnn_perf.core.finding import RuleOutcome
@@ -157,3 +158,29 @@ def test_the_choice_of_a_router_is_no_uneven_cut() -> None:
     assert "`nnz`" not in fix, "devices are hit by other numbers of experts"
     prefill = Ask("TTP320")(region_of("gpt_oss_multichip.csv", "gpt_oss_multichip_prefill_layer12"))
     assert "32 tokens in one tile" in (prefill.fix or "")
+
+
+def test_a_matmul_without_a_config_is_given_one_first() -> None:
+    finding = Ask("TTP314")(ops_of("bh_p100_dlv3.csv"))
+    fix = finding.fix or ""
+    assert "without a program config" in fix
+    assert "packer_l1_acc" not in fix
+    ops = ops_of("bh_p100_dlv3.csv").ops
+    assert ops is not None
+    rows = {row.number: row for row in op_rows(ops)}
+    apart = [row for number, row in rows.items() if number + 1 in rows and "Matmul" in row.name]
+    assert not any("RELU" in row.config for row in apart if "RELU" in rows[row.number + 1].name)
+
+
+def test_a_matmul_keeps_its_config_and_the_steps_of_its_subblock() -> None:
+    batched = Ask("TTP314")(region_of("north_mini_moe_rope_decode_b32.csv", "decode")).fix or ""
+    assert "ReuseProgramConfig" not in batched
+    assert "in 2 rounds on 100 cores" in batched
+    prefill = Ask("TTP314")(region_of("qwen3_32b_multichip.csv", "multichip_prefill"))
+    assert not any("per_core_N=37" in each.subject for each in prefill.evidence)
+
+
+def test_narrower_weights_of_a_sharded_matmul_are_bound_by_its_few_cores() -> None:
+    finding = Ask("TTP101")(region_of("qwen27_incumbent_full_attention_ops.csv", "decode"))
+    assert finding.saving_ns == pytest.approx(57_000, rel=0.05)
+    assert "LoFi" in (finding.fix or "")

@@ -83,7 +83,7 @@ CASES = [
     Case("TTP314", of_ops(square(ns=LEAST_NS * 2)), CLEAN, 0),
     Case("TTP314", of_ops(slow(WELL.replace("_w=4;per", "_w=1;per"))), FOUND, told="subblock 2x4"),
     Case("TTP314", of_ops(slow(WELL.replace("_w=4", "_w=1", 1))), FOUND, told="in0_block_w 1 → 8"),
-    Case("TTP314", of_ops(slow("std::nullopt")), FOUND, told="`core_grid` to matmuls"),
+    Case("TTP314", of_ops(slow("std::nullopt")), FOUND, told="or `core_grid`"),
     Case("TTP314", of_ops(UNARY), NOT_ASKED, told="no matmuls"),
     Case("TTP314", of_ops(square(), arch="quasar"), UNKNOWN, told="peaks of quasar are not known"),
     Case("TTP314", of_ops(op("Matmul")), UNKNOWN, told="no matmul gives its operands"),
