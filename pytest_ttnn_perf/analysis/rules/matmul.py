@@ -562,14 +562,14 @@ def _values(matmul: Product, board: Board | None, available: int) -> tuple[str, 
 
 
 def _has_no_config(op: Op) -> bool:
-    """Return whether TTNN chooses the program config, without a grid of the user."""
+    """Return whether TTNN chooses the program config and its grid."""
     return program_config(op) == "" and not setting(op.attributes, "user_core_coord")
 
 
 def _blocks_on_grid(
     matmul: Product, available: int
 ) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """Return a larger grid, and its output blocks in multiples of the subblock."""
+    """Return a larger grid with output blocks of whole subblocks."""
     op, grid = matmul.op, _GRIDS.get(available)
     least = _MORE_CORES * (op.cores or 0)
     if grid is None or _possible_cores(matmul, available) <= least:
