@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.analysis.readers.test_cpp_report import HEADER, ROW
 from tests.behaviour.model import counts_of, entry_of, failure_of
 from tests.harness.fake_packages import write_package
 
@@ -156,26 +157,18 @@ TRACED = "torch_xla.set_custom_compile_options({'enable_trace': True})"
 MORE = HEAD + "    import os\n    from types import SimpleNamespace\n"
 
 
-def test_inputs_of_another_format_than_the_model_are_found(xla: Project) -> None:
+def test_formats_of_inputs_and_variables_that_come_late_are_noticed(xla: Project) -> None:
     model = "ttnn_perf.measure(Model().to('torch.bfloat16'), x, iterations=3)"
-    write(xla, "torch_xla.runtime.set_device_type('TT')", INPUT, model, head=MORE)
+    write(xla, TRACED, LATE, INPUT, model, head=MORE)
 
     entry = gated(xla)
 
     assert entry["configuration"]["torch_input_dtype"] == "float32"
     (found,) = (each for each in entry["findings"] if each["code"] == "TTP105")
     assert found["reason"] == "the model is bfloat16, and its inputs are float32"
-
-
-def test_a_variable_that_is_set_after_the_import_is_no_trace_region(xla: Project) -> None:
-    write(xla, TRACED, LATE, head=MORE)
-
-    entry = gated(xla)
-
     assert entry["environment"]["set_after_import"] == "TT_RUNTIME_TRACE_REGION_SIZE"
-    late = "TT_RUNTIME_TRACE_REGION_SIZE was set after torch_xla was imported"
     (reason,) = (each["reason"] for each in entry["unanswered"] if "TTP405" in each["codes"])
-    assert reason.startswith(late)
+    assert reason.startswith("TT_RUNTIME_TRACE_REGION_SIZE was set after torch_xla was imported")
 
 
 def test_a_trace_that_does_not_fit_names_the_variable(xla: Project) -> None:
@@ -205,14 +198,7 @@ def test_a_sweep_over_levels_has_the_time_to_compile_beside_the_time_to_run(xla:
 
 
 def test_a_report_of_the_runtime_gives_device_times_and_what_the_host_adds(xla: Project) -> None:
-    report = (
-        "GLOBAL CALL COUNT,METAL TRACE ID,METAL TRACE REPLAY SESSION ID,DEVICE ID,DEVICE ARCH,"
-        "OP NAME,CORE COUNT,AVAILABLE WORKER CORE COUNT,DEVICE FW DURATION [ns],"
-        "DEVICE FW START CYCLE,DEVICE FW END CYCLE,DEVICE KERNEL DURATION [ns],"
-        "OP TO OP LATENCY [ns],OP TO OP LATENCY BR/NRISC START [ns]\n"
-        "1024,,,0,wormhole_b0,Matmul,64,72,2000,5000,7000,1800,300,\n"
-    )
-    (xla.path / "cpp_device_perf_report.csv").write_text(report)
+    (xla.path / "cpp_device_perf_report.csv").write_text(HEADER + ROW)
     lines = ["import time", "ttnn_perf.measure(time.sleep, 0.001, iterations=3)"]
     write(xla, TRACED, *lines, "ttnn_perf.attach('cpp_device_perf_report.csv')")
 

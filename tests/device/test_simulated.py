@@ -88,11 +88,8 @@ UNTIMED = """
 
 
 def test_a_test_gated_as_it_is_says_that_nothing_is_timed(tmp_path: Path) -> None:
-    rig = Rig(tmp_path).write(
-        conftest=CONFTEST,
-        test_foreign=UNTIMED.format(marker="model_perf"),
-        test_marked=UNTIMED.format(marker="ttnn_perf"),
-    )
+    marked = {f"test_{name}": UNTIMED.format(marker=name) for name in ("model_perf", "ttnn_perf")}
+    rig = Rig(tmp_path).write(conftest=CONFTEST, **marked)
     settings = 'gate_call_time = true\nmarkers = ["model_perf"]\n'
     (rig.project / "ttnn_perf.toml").write_text(settings)
 
@@ -102,7 +99,9 @@ def test_a_test_gated_as_it_is_says_that_nothing_is_timed(tmp_path: Path) -> Non
     assert "nothing is timed on a simulated device" in said
     assert "gate_call_time" not in said
     tests = rig.record()["tests"]
-    (verdict,) = tests["test_foreign.py::test_sum"]["verdicts"].values()
+    (verdict,) = tests["test_model_perf.py::test_sum"]["verdicts"].values()
     assert (verdict["outcome"], verdict["reason"]) == ("NO_DATA", "nothing timed")
-    found = {one["code"]: one["outcome"] for one in tests["test_marked.py::test_sum"]["findings"]}
+    found = {
+        one["code"]: one["outcome"] for one in tests["test_ttnn_perf.py::test_sum"]["findings"]
+    }
     assert found.get("TTP017") != "FOUND"
