@@ -390,6 +390,10 @@ class Answer(Struct, frozen=True):
         return cls(RuleOutcome.NOT_APPLICABLE, reason)
 
 
+class UnmeasuredError(Exception):
+    """The reason why a rule cannot be answered."""
+
+
 class Limit(Struct, frozen=True):
     """A limit; users set ``value``, ``source`` is where the default comes from."""
 
@@ -436,6 +440,8 @@ class Rule(Struct, frozen=True):
         """
         try:
             return self.look(*(_part(subject, name) for name in self.inputs), **self.limits)
+        except UnmeasuredError as reason:
+            return Answer.not_measured(str(reason))
         except Exception as cause:
             raise RuleError(self.code, cause) from cause
 

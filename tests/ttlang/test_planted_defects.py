@@ -94,7 +94,7 @@ def test_each_defect_has_its_finding_and_no_other(project: Project, defect: str)
     assert set(found) == expected, found
     if "TTP801" in expected:
         target = found_in(project, "trace.jsonl", "--fact", "target=n150")
-        assert "of 64 that the target has" in target["TTP801"]
+        assert "1.6 % of the cores" in target["TTP801"]
 
 
 #: Tiles per copy, L1 that is seen of a node, and what is found: they run on one node, or are a

@@ -194,8 +194,6 @@ def _of_test(subject: Subject, ask: _Ask) -> Bottleneck | None:
 
 def _of_kernels(log: TtlangLog, ask: _Ask) -> Bottleneck | None:
     line, kernels = roofline_of(log), kernels_of(log)
-    if isinstance(kernels, str):
-        kernels = []
     cores = _as_bottleneck(_K.CORES, ask(grid_underused))
     # More cores do not make programs faster that mostly wait.
     waiting = sum(kernel.time_ns for kernel in kernels if kernel.waits)
@@ -207,7 +205,7 @@ def _of_kernels(log: TtlangLog, ask: _Ask) -> Bottleneck | None:
     balance = ask(bound)
     if balance.outcome is RuleOutcome.NOT_APPLICABLE:
         return turns
-    if not isinstance(line, str) and line.bound == "compute":
+    if line is not None and line.bound == "compute":
         return _as_bottleneck(_K.COMPUTE, balance)
     small = _as_bottleneck(_K.SMALL_TRANSFERS, ask(small_transfers))
     read = sum(kernel.program.dram_read.bytes for kernel in kernels)

@@ -238,10 +238,9 @@ def start_of(subject: Subject, settings: Mapping[str, RuleSettings]) -> Start | 
     """Return the start of a region; None without a time."""
     table = subject.ops
     if table is None or not table.devices:
-        found = "" if subject.kernels is None else kernels_of(subject.kernels)
-        if isinstance(found, str):
-            return None
-        return Start(subject.region, sum(kernel.time_ns for kernel in found))
+        kernels = kernels_of(subject.kernels) if subject.kernels else []
+        now_ns = sum(kernel.time_ns for kernel in kernels)
+        return Start(subject.region, now_ns) if kernels else None
     step = step_of(table)
     kernels_ns, gaps_ns = step_ns(step), told_gaps_ns(subject) or 0.0
     if not kernels_ns:

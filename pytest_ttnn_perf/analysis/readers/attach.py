@@ -23,6 +23,7 @@ from pytest_ttnn_perf.analysis.readers.detect import (
     OP_TABLES,
     ArtifactKind,
     head_of,
+    kernels_in,
     kind_of,
     op_table_of,
     part_of,
@@ -36,19 +37,11 @@ from pytest_ttnn_perf.analysis.readers.device_csv import (
     missing_region,
     report_metrics,
     sim_metrics,
-    summary_metrics,
 )
 from pytest_ttnn_perf.analysis.readers.graph import read_held
 from pytest_ttnn_perf.analysis.readers.report_db import group_calls, read_report_db
 from pytest_ttnn_perf.analysis.readers.tt_smi import board_facts, board_of, read_tt_smi
-from pytest_ttnn_perf.analysis.readers.ttlang import (
-    TtlangLog,
-    is_ttlang_log,
-    parse_ttlang,
-    read_perf_summary_json,
-    read_ttlang_log,
-)
-from pytest_ttnn_perf.analysis.readers.ttlang_sim import read_sim_trace
+from pytest_ttnn_perf.analysis.readers.ttlang import is_ttlang_log, parse_ttlang
 from pytest_ttnn_perf.core.baseline import CAPTURE, ops_path, split_test_id
 from pytest_ttnn_perf.core.errors import InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.core.files import open_file, reading
@@ -65,6 +58,7 @@ from pytest_ttnn_perf.core.text import text_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pytest_ttnn_perf.analysis.readers.ttlang import TtlangLog
     from pytest_ttnn_perf.core.ops import OpTable
     from pytest_ttnn_perf.measure.helper_families import HelperWindow
 
@@ -127,22 +121,20 @@ def _read_kind(file: Path, kind: ArtifactKind) -> Artifact:
         case ArtifactKind.REPORT_DB:
             report = read_report_db(file)
             return Artifact(tuple(report_metrics(report)), ops=group_calls(report), report=report)
-        case ArtifactKind.PERF_SUMMARY_JSON:
-            summary = read_perf_summary_json(file)
-            clock = {} if summary.clock_mhz is None else {"clock_mhz": summary.clock_mhz}
-            metrics = tuple(summary_metrics(summary, file=file.name))
-            kernels = TtlangLog(perf_summaries=(summary,))
-            return Artifact(metrics, arch=summary.arch, environment=clock, kernels=kernels)
-        case ArtifactKind.TTLANG_LOG:
-            kernels = read_ttlang_log(file)
-            return Artifact(tuple(kernel_metrics(kernels, file=file.name)), kernels=kernels)
-        case ArtifactKind.SIM_TRACE:
-            counters = read_sim_trace(file)
-            return Artifact(tuple(sim_metrics(counters)), kernels=TtlangLog(sim=counters))
+        case ArtifactKind.PERF_SUMMARY_JSON | ArtifactKind.TTLANG_LOG | ArtifactKind.SIM_TRACE:
+            return _kernels(kernels_in(file), file.name)
         case ArtifactKind.TT_SMI:
             snapshot = read_tt_smi(file)
             return Artifact(board=board_of(snapshot), environment=board_facts(snapshot))
     return _benchmark(file)
+
+
+def _kernels(log: TtlangLog, file: str) -> Artifact:
+    metrics = kernel_metrics(log, file=file) if log.sim is None else sim_metrics(log.sim)
+    chip = next((summary for summary in log.perf_summaries if summary.arch), None)
+    known = Artifact() if chip is None else Artifact(
+        arch=chip.arch, environment={"clock_mhz": chip.clock_mhz})  # fmt: skip
+    return replace(known, metrics=tuple(metrics), kernels=log)
 
 
 def _benchmark(file: Path) -> Artifact:
@@ -243,9 +235,7 @@ def printed_artifact(text: str) -> Artifact:
     text = text.replace("\0", "")
     if not is_ttlang_log(text):
         return NO_ARTIFACT
-    log = parse_ttlang(text, Path(_STDOUT))
-    arch = next((summary.arch for summary in log.perf_summaries if summary.arch), None)
-    return Artifact(tuple(kernel_metrics(log, file=_STDOUT)), arch=arch, kernels=log)
+    return _kernels(parse_ttlang(text, Path(_STDOUT)), _STDOUT)
 
 
 def read_recorded(root: Path, names: Sequence[str], region: str | None = None) -> Artifact:

@@ -21,6 +21,9 @@ from pytest_ttnn_perf.analysis.readers.ops_csv import (
 from pytest_ttnn_perf.analysis.readers.report_db import is_report_db, read_report_db
 from pytest_ttnn_perf.analysis.readers.tt_smi import is_tt_smi
 from pytest_ttnn_perf.analysis.readers.ttlang import (
+    NO_CHIP,
+    Problem,
+    ProblemKind,
     TtlangLog,
     is_perf_summary_json,
     is_ttlang_log,
@@ -193,7 +196,9 @@ def kernels_in(file: Path) -> TtlangLog:
     if is_sim_trace(head):
         return TtlangLog(sim=read_sim_trace(file))
     if is_perf_summary_json(head):
-        return TtlangLog(perf_summaries=(read_perf_summary_json(file),))
+        summary = read_perf_summary_json(file)
+        doubt = () if summary.arch else (Problem(1, ProblemKind.UNKNOWN_CHIP, NO_CHIP),)
+        return TtlangLog(perf_summaries=(summary,), problems=doubt)
     return read_ttlang_log(file)
 
 

@@ -53,10 +53,9 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.ops.regions import Region
     from pytest_ttnn_perf.analysis.readers.report_db import Comparison, OperationError, Report
     from pytest_ttnn_perf.analysis.readers.ttlang import (
-        AutoProfile,
+        Kernel,
         PerfSummary,
         ProgramPerf,
-        SignpostProfile,
         SimCounters,
         TtlangLog,
     )
@@ -327,14 +326,6 @@ def kernel_metrics(log: TtlangLog, *, file: str) -> Iterator[MetricObservation]:
     yield from cycles
 
 
-def summary_metrics(summary: PerfSummary, *, file: str) -> Iterator[MetricObservation]:
-    if summary.complete:
-        # It has a clock unless tt-lang did not know the chip, and then its times are made up.
-        yield from _kernel_call_metrics([summary], {ProblemKind.UNKNOWN_CHIP}, file)
-    else:
-        yield _no_kernel_time(f"{file}: the summary is not whole")
-
-
 def _no_kernel_time(note: str) -> MetricObservation:
     return MetricObservation(recorded_metric(_OF_TTLANG, Kind.TIME), (), note=note)
 
@@ -389,36 +380,23 @@ def _kernel_calls(
         # The name of the operation stands at the program whose trace sorts first as text, 10240
         # before 2048: it names the call, and no program of it.
         names = {program.name for program in summary.programs if program.name is not None}
-        nameless = [replace(program, name=None) for program in summary.programs]
-        new = [program for program in nameless if program not in seen]
-        seen.update(new)
+        own = {replace(kernel.program, name=None): kernel for kernel in summary.kernels}
+        new = [own[program] for program in own if program not in seen]
+        seen.update(own)
         if new:
-            new.sort(key=lambda program: program.program_id)
-            numbers = [_numbers_of(program, summary.clock_mhz, doubts) for program in new]
-            yield names.pop() if len(names) == 1 else None, numbers
+            new.sort(key=lambda kernel: kernel.program.program_id)
+            yield names.pop() if len(names) == 1 else None, [_numbers_of(k, doubts) for k in new]
 
 
-def _numbers_of(
-    program: ProgramPerf, clock_mhz: float | None, doubts: Collection[ProblemKind]
-) -> _Numbers:
-    time_ns: float | None = None
-    if clock_mhz is not None:
-        time_ns = program.duration.cycles * 1000 / clock_mhz
-    elif ProblemKind.UNKNOWN_CHIP not in doubts:
-        # Of a log that begins below the line of the clock, the time as it was printed.
-        time_ns = program.duration.us * 1000
-    read, write = program.dram_read, program.dram_write
+def _numbers_of(kernel: Kernel, doubts: Collection[ProblemKind]) -> _Numbers:
+    read, write, cores = kernel.program.dram_read, kernel.program.dram_write, kernel.program.cores
     transfers = None
     if read.transfers is not None and write.transfers is not None:
         transfers = read.transfers + write.transfers
-    waits = (program.read_barriers, program.write_barriers)
-    # Who transfers has barriers: where there are none, they were not counted.
-    barriers = sum(wait or 0 for wait in waits) or None
-    rate = program.bandwidth_gb_s
-    if rate is None and time_ns:
-        rate = (read.bytes + write.bytes) / time_ns
-    timed = None if time_ns is None else rate
-    return time_ns, read.bytes, write.bytes, transfers, program.cores, barriers, timed
+    # Of a log that begins below the line of the clock, the time as it was printed.
+    timed = kernel.clock_mhz is not None or ProblemKind.UNKNOWN_CHIP not in doubts
+    time_ns, gb_s = (kernel.time_ns, kernel.gb_s or None) if timed else (None, None)
+    return time_ns, read.bytes, write.bytes, transfers, cores, kernel.barriers, gb_s
 
 
 def _cycle_metrics(log: TtlangLog, *, file: str, lost: str | None) -> Iterator[MetricObservation]:
@@ -435,9 +413,8 @@ def _cycle_metrics(log: TtlangLog, *, file: str, lost: str | None) -> Iterator[M
             name = f"signpost_cycles_{zone.name}"
             found[name] = max(zone.total_cycles, found.get(name) or 0)
     for name, cycles in found.items():
-        profiles: Sequence[AutoProfile | SignpostProfile] = log.signpost_profiles
-        if name == "auto_profile_cycles":
-            profiles = log.auto_profiles
+        is_whole = name == "auto_profile_cycles"
+        profiles = log.auto_profiles if is_whole else log.signpost_profiles
         flaw = lost
         if flaw is None and not all(profile.complete for profile in profiles):
             flaw = "the profile is cut"

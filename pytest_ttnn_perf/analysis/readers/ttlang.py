@@ -94,6 +94,85 @@ class ProgramPerf(Struct, frozen=True):
     kernel_times: tuple[KernelTime, ...] = ()
 
 
+#: A core that moves less than that waits, or computes long on little.
+_MOVES_GB_S: Final = 1.0
+
+
+class Kernel(NamedTuple):
+    """A program of a log, with cores and clock of its chip.
+
+    Pages, goals, rules, plans, metrics and comparisons are made of it.
+    """
+
+    program: ProgramPerf
+    cores_there: int | None
+    arch: str | None = None
+    clock_mhz: float | None = None
+
+    def __str__(self) -> str:
+        name = f" ({self.program.name})" if self.program.name else ""
+        return f"program {self.program.program_id}{name}"
+
+    @property
+    def time_ns(self) -> float:
+        """The run time; without a clock, as it was printed."""
+        duration = self.program.duration
+        return duration.cycles * 1000 / self.clock_mhz if self.clock_mhz else duration.us * 1000
+
+    @property
+    def dram_bytes(self) -> int:
+        """The bytes moved from and to DRAM."""
+        return self.program.dram_read.bytes + self.program.dram_write.bytes
+
+    @property
+    def gb_s(self) -> float:
+        """The bandwidth to DRAM, L1 and pipes: as printed, or worked out."""
+        program = self.program
+        if program.bandwidth_gb_s is not None:
+            return program.bandwidth_gb_s
+        inside = (program.l1_read, program.l1_write, program.multicast)
+        moved = self.dram_bytes + sum(each.bytes for each in inside if each is not None)
+        return moved / self.time_ns if self.time_ns else 0.0
+
+    @property
+    def tile_bytes(self) -> int:
+        """The size of its transfers that are most, as tiles are."""
+        sizes = self.program.transfer_sizes
+        return max(sizes, key=lambda one: one.transfers or 0).bytes if sizes else 2048
+
+    @property
+    def waits(self) -> bool:
+        """True if its cores move next to nothing: more would wait, too."""
+        return self.dram_bytes < _MOVES_GB_S * self.time_ns * self.program.cores
+
+    @property
+    def reads(self) -> int:
+        """The number of transfers in."""
+        return _transfers_of(self.program.dram_read, self.program.l1_read)
+
+    @property
+    def writes(self) -> int:
+        """The number of transfers out."""
+        one = self.program
+        return _transfers_of(one.dram_write, one.l1_write, one.multicast)
+
+    @property
+    def tiles_per_wait(self) -> dict[str, float]:
+        """The transfers for each barrier, of reads (r) and of writes (w)."""
+        one = self.program
+        moved = {"r": (self.reads, one.read_barriers), "w": (self.writes, one.write_barriers)}
+        return {way: count / waits for way, (count, waits) in moved.items() if waits}
+
+    @property
+    def barriers(self) -> int | None:
+        """The number of barriers: who transfers has some, or they were not counted."""
+        return (self.program.read_barriers or 0) + (self.program.write_barriers or 0) or None
+
+
+def _transfers_of(*moved: Transfers | None) -> int:
+    return sum((each.transfers or 0) for each in moved if each is not None)
+
+
 class PerfSummary(Struct, frozen=True):
     """A perf summary of all programs found, older runs included.
 
@@ -106,6 +185,11 @@ class PerfSummary(Struct, frozen=True):
     clock_mhz: float | None = None
     max_compute_cores: int | None = None
     complete: bool = True
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        chip = self.max_compute_cores or None, self.arch, self.clock_mhz
+        return [Kernel(program, *chip) for program in self.programs]
 
 
 class LineOp(NamedTuple):
@@ -151,6 +235,11 @@ class ThreadWork(NamedTuple):
     sync_cycles: int
     work_cycles: int
 
+    @property
+    def waiting(self) -> float:
+        """The part of its cycles in which it waits."""
+        return self.sync_cycles / self.total_cycles
+
 
 class Roofline(Struct, frozen=True):
     """The bound of a kernel: memory, compute or balanced."""
@@ -162,6 +251,12 @@ class Roofline(Struct, frozen=True):
     compute_cycles: int | None = None
     compute_thread: str | None = None
     threads: tuple[ThreadWork, ...] = ()
+
+    @property
+    def busiest(self) -> ThreadWork | None:
+        """The thread that waits least; None in older reports."""
+        ran = (thread for thread in self.threads if thread.total_cycles > 0)
+        return min(ran, key=lambda thread: thread.waiting, default=None)
 
 
 class AutoProfile(Struct, frozen=True):
@@ -181,8 +276,6 @@ class Signpost(NamedTuple):
     hits: int
     total_cycles: int
     average_cycles: int
-    shortest_cycles: int
-    longest_cycles: int
 
 
 class SignpostProfile(NamedTuple):
@@ -254,6 +347,12 @@ class TtlangLog(Struct, frozen=True):
     l1_overflow: L1Overflow | None = None
 
     @property
+    def kernels(self) -> list[Kernel]:
+        """The programs; what a later summary repeats is in it once."""
+        kernels = (kernel for summary in self.perf_summaries for kernel in summary.kernels)
+        return list({kernel.program.program_id: kernel for kernel in kernels}.values())
+
+    @property
     def is_instrumented(self) -> bool:
         """True if an auto-profile slowed what the summary timed."""
         return bool(self.perf_summaries and self.auto_profiles)
@@ -318,6 +417,17 @@ class SimOperation(Struct, frozen=True):
     grid: tuple[int, ...] = ()
     full: bool = False
 
+    def __str__(self) -> str:
+        return self.name or "the simulated operation"
+
+    @property
+    def nodes(self) -> int:
+        return len(self.node_tiles)
+
+    @property
+    def tiles(self) -> int:
+        return sum(self.node_tiles)
+
     @property
     def blocks(self) -> int:
         return max((buffer.blocks for buffer in self.buffers), default=0)
@@ -341,13 +451,13 @@ class SimCounters(Struct, frozen=True):
 # The lines of a tt-lang log, without colours, and a reader that collects problems.
 
 PERF_SUMMARY: Final = "=== PERF SUMMARY ==="
-FLOW_GRAPHS: Final = ("=== CB FLOW GRAPH ===", "=== DFB FLOW GRAPH ===")
+FLOW_GRAPH: Final = "=== CB FLOW GRAPH ==="
 PIPE_GRAPH: Final = "=== PIPE GRAPH ==="
 AUTO_PROFILE: Final = "TTLANG AUTO-PROFILE REPORT"
 SIGNPOST_PROFILE: Final = "SIGNPOST PROFILE"
 #: Whole lines: compiler dumps are full of other ``===``.
 HEADINGS: Final = frozenset({
-    PERF_SUMMARY, *FLOW_GRAPHS, PIPE_GRAPH, AUTO_PROFILE, SIGNPOST_PROFILE,
+    PERF_SUMMARY, FLOW_GRAPH, PIPE_GRAPH, AUTO_PROFILE, SIGNPOST_PROFILE,
 })  # fmt: skip
 #: So many lines in a row that are not understood end a section.
 _MOST_UNREAD: Final = 3
@@ -441,6 +551,8 @@ _TITLES: Final = (
 #: Lines of which nothing is kept.
 _DECORATION: Final = re.compile(
     rf"Total operations: {WHOLE}|CB Colors:.*|  Compute ├[─●]{{1,200}}┤ Memory"
+    rf"| +-?{WHOLE} cycles +-?{WHOLE} cycles"
+    rf"|  \S{{1,100}} +(?:\[[^\]]*\] +)?{WHOLE} cycles \( *{WHOLE} ops\) \[ *{DECIMAL}%\]"
     r"|[-= ]*| *\(no source available for kernel '.*'\)| *[├╰]─ DMA barrier for CB\[[0-9]{1,9}\]"
 )
 _HIT: Final = re.compile(rf"([0-9]{{1,9}}) +{DECIMAL}%  (({WHOLE})(?:-{WHOLE})?)( .*)?")
@@ -454,21 +566,16 @@ _WAIT: Final = re.compile(
     rf" *[├╰]─ (?:{WHOLE} cycles )?waiting for (\S+) @ line (-?[0-9]{{1,9}}) \((.*)\)"
 )
 _LONGEST: Final = re.compile(rf"Longest thread: ({WHOLE}) cycles")
-_TOTAL: Final = re.compile(
-    rf"  (\S{{1,100}}) +(?:\[([^\]]*)\] +)?({WHOLE}) cycles \( *{WHOLE} ops\) \[ *{DECIMAL}%\]"
-)
 _WORK: Final = re.compile(rf"  (\S{{1,100}}) +({WHOLE}) +- +({WHOLE}) +=  *(-?{WHOLE})")
 _SIDE: Final = re.compile(rf"  (Memory|Compute): +(-?{WHOLE}) cycles +\((\S+)\)")
 _BOUND: Final = re.compile(r"  ([0-9]{1,3})% (memory|compute) bound")
 _BALANCED: Final = "  Perfectly balanced!"
-#: Below the bar, and in releases without a table of work the only cycles.
-_BAR_CYCLES: Final = re.compile(rf" +(-?{WHOLE}) cycles +(-?{WHOLE}) cycles")
 
 
 def read_auto_profile(lines: Lines) -> AutoProfile:
     """Read a report from its title on, up to its closing line.
 
-    It is complete if that line is there and the summary has the threads that were listed.
+    It is complete if that line is there, and the longest thread.
     """
     start, title = lines.number, "AUTO-PROFILE REPORT"
     report = _Report()
@@ -476,7 +583,7 @@ def read_auto_profile(lines: Lines) -> AutoProfile:
     lines.read_section(title, report.read)
     record = report.record()
     if not record.complete:
-        problem = f"{title}: ends early, or lacks threads that its summary has"
+        problem = f"{title}: ends early, or lacks its longest thread"
         lines.report(ProblemKind.CUT, problem, start)
     return record
 
@@ -491,7 +598,6 @@ class _Report:
         self._below_title = True
         self._longest: int | None = None
         self._threads: list[tuple[tuple[str, str | None, int], list[LineProfile]]] = []
-        self._summary: list[tuple[str, str | None, int]] = []
         self._work: list[ThreadWork] = []
         # Each entry becomes a field of the record, which has the types.
         self._bound: dict[str, Any] = {}
@@ -534,11 +640,8 @@ class _Report:
         return True
 
     def _read_end(self, line: str) -> bool:
-        total, work, side = (each.fullmatch(line) for each in (_TOTAL, _WORK, _SIDE))
-        bound, cycles = _BOUND.fullmatch(line), _BAR_CYCLES.fullmatch(line)
-        if total is not None:
-            self._summary.append((total[1], total[2], whole(total[3])))
-        elif work is not None:
+        work, side, bound = (each.fullmatch(line) for each in (_WORK, _SIDE, _BOUND))
+        if work is not None:
             self._work.append(ThreadWork(work[1], *map(whole, work.group(2, 3, 4))))
         elif side is not None:
             name = side[1].lower()
@@ -547,17 +650,13 @@ class _Report:
             self._bound |= {"bound": bound[2], "bound_percent": int(bound[1])}
         elif line == _BALANCED:
             self._bound |= {"bound": "balanced", "bound_percent": 0}
-        elif cycles is not None:
-            below = {"compute_cycles": whole(cycles[1]), "memory_cycles": whole(cycles[2])}
-            self._bound = below | self._bound
-        return any((total, work, side, bound, cycles, line == _BALANCED))
+        return any((work, side, bound, line == _BALANCED))
 
     def record(self) -> AutoProfile:
         roofline = Roofline(threads=tuple(self._work), **self._bound)
         complete = (
             self._closed
             and self._longest is not None
-            and [total for total, _ in self._threads] == self._summary
             and (roofline.bound is None) == (roofline.memory_cycles is None)
         )
         return AutoProfile(
@@ -597,6 +696,7 @@ _LAST_THREAD: Final = "    TRISC_2"
 #: The arch of a chip that tt-lang does not know, with a clock and a core count it made up.
 _UNKNOWN_ARCH: Final = "unknown"
 _SUMMARY: Final = "PERF SUMMARY"
+NO_CHIP: Final = "tt-lang did not find the device log: clock and cores are made up"
 _SIZE: Final = rf"({DECIMAL}) (B|KB|MB)"
 _SPAN: Final = rf"({WHOLE}) cycles \(({DECIMAL}) (us|ms)\)"
 _SIZES: Final = re.compile(rf"{_SIZE}(?: \(uniform\)|x({WHOLE}))")
@@ -665,11 +765,6 @@ _FIELDS: Final[tuple[tuple[re.Pattern[str], Callable[..., _Fields]], ...]] = tup
 )
 
 
-def _is_program(line: str) -> bool:
-    """Return whether a line begins a program, as in partial logs."""
-    return _PROGRAM.fullmatch(line) is not None
-
-
 def read_perf_summary(lines: Lines) -> PerfSummary:
     """Read a summary from its heading or first program on.
 
@@ -690,8 +785,7 @@ def read_perf_summary(lines: Lines) -> PerfSummary:
         )
         lines.report(ProblemKind.CUT, problem, start)
     if section.chip is not None and summary.arch is None:
-        problem = f"{_SUMMARY}: tt-lang did not find the device log: clock and cores are made up"
-        lines.report(ProblemKind.UNKNOWN_CHIP, problem, start)
+        lines.report(ProblemKind.UNKNOWN_CHIP, NO_CHIP, start)
     return summary
 
 
@@ -840,7 +934,7 @@ def read_signposts(lines: Lines) -> SignpostProfile:
             row = _SIGNPOST.fullmatch(line) if titled else None
             if row is None:
                 return False
-            found.append(Signpost(row[1].strip(), row[2], *map(whole, row.groups()[2:])))
+            found.append(Signpost(row[1].strip(), row[2], *map(whole, row.groups()[2:5])))
         return True
 
     lines.take()
@@ -956,10 +1050,7 @@ _IGNORED_SIGNPOST: Final = re.compile(r"\bsignpost\([^)]{0,200}\) ignored: ")
 #: The field of a log for each section, and its reader.
 _SECTIONS: Final[Mapping[str, tuple[str, Callable[[Lines], object]]]] = {
     PERF_SUMMARY: ("perf_summaries", read_perf_summary),
-    **dict.fromkeys(
-        FLOW_GRAPHS,
-        ("flow_graphs", partial(_read_graph, decode=_flow_graph, what="FLOW GRAPH")),
-    ),
+    FLOW_GRAPH: ("flow_graphs", partial(_read_graph, decode=_flow_graph, what="FLOW GRAPH")),
     PIPE_GRAPH: ("pipe_graphs", partial(_read_graph, decode=_pipe_graph, what="PIPE GRAPH")),
     AUTO_PROFILE: ("auto_profiles", read_auto_profile),
     SIGNPOST_PROFILE: ("signpost_profiles", read_signposts),
@@ -969,7 +1060,7 @@ _SECTIONS: Final[Mapping[str, tuple[str, Callable[[Lines], object]]]] = {
 def is_ttlang_log(head: str) -> bool:
     return any(
         line in HEADINGS
-        or _is_program(line)
+        or _PROGRAM.fullmatch(line)
         or _admission(line) is not None
         or _OVERFLOW.search(line)
         for line in plain_lines(head)
@@ -1009,7 +1100,7 @@ def parse_ttlang(text: str, file: Path) -> TtlangLog:
         if _CODE.fullmatch(heading):
             found["codes"].append(_read_code(lines))
             continue
-        section = _SECTIONS.get(PERF_SUMMARY if _is_program(heading) else heading)
+        section = _SECTIONS.get(PERF_SUMMARY if _PROGRAM.fullmatch(heading) else heading)
         if section is None:
             lines.take()
         elif (record := section[1](lines)) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 from math import isqrt, prod
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -12,19 +13,26 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.analysis.checklist.operands import by_weight
 from pytest_ttnn_perf.analysis.checklist.savings import LAUNCH_NS
 from pytest_ttnn_perf.analysis.ops.roofline import board_of_arch
-from pytest_ttnn_perf.analysis.readers.ttlang import ProblemKind
-from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, rule
+from pytest_ttnn_perf.analysis.readers.ttlang import Kernel, ProblemKind
+from pytest_ttnn_perf.core.finding import (
+    Answer,
+    Evidence,
+    Input,
+    Limit,
+    Severity,
+    UnmeasuredError,
+    rule,
+)
 from pytest_ttnn_perf.core.hardware import BLACKHOLE, WORMHOLE, system_of
 from pytest_ttnn_perf.core.text import counted, duration, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.readers.ttlang import (
-        ProgramPerf,
+        KernelTime,
         Roofline,
         SimOperation,
-        Transfers,
         TtlangLog,
     )
     from pytest_ttnn_perf.core.hardware import Scalar
@@ -45,111 +53,36 @@ _UNTRUSTED: Final = {
 }
 
 
-#: A core that moves less than that waits, or computes long on little.
-_MOVES_GB_S: Final = 1.0
+def kernels_of(log: TtlangLog) -> list[Kernel]:
+    """Return the programs of a log; none if it cannot be trusted."""
+    return [] if _distrust(log) else log.kernels
 
 
-class Kernel(NamedTuple):
-    """A program of a log, with cores and clock of its chip."""
-
-    program: ProgramPerf
-    cores_there: int | None
-    arch: str | None = None
-    clock_mhz: float | None = None
-
-    def __str__(self) -> str:
-        name = f" ({self.program.name})" if self.program.name else ""
-        return f"program {self.program.program_id}{name}"
-
-    @property
-    def time_ns(self) -> float:
-        """The run time; without a clock, as it was printed."""
-        duration = self.program.duration
-        return duration.cycles * 1000 / self.clock_mhz if self.clock_mhz else duration.us * 1000
-
-    @property
-    def dram_bytes(self) -> int:
-        """The bytes moved from and to DRAM."""
-        return self.program.dram_read.bytes + self.program.dram_write.bytes
-
-    @property
-    def gb_s(self) -> float:
-        """The bandwidth to DRAM, L1 and pipes: as printed, or worked out."""
-        program = self.program
-        if program.bandwidth_gb_s is not None:
-            return program.bandwidth_gb_s
-        inside = (program.l1_read, program.l1_write, program.multicast)
-        moved = self.dram_bytes + sum(each.bytes for each in inside if each is not None)
-        return moved / self.time_ns if self.time_ns else 0.0
-
-    @property
-    def tile_bytes(self) -> int:
-        """The size of its transfers that are most, as tiles are."""
-        sizes = self.program.transfer_sizes
-        return max(sizes, key=lambda one: one.transfers or 0).bytes if sizes else 2048
-
-    @property
-    def waits(self) -> bool:
-        """True if its cores move next to nothing: more would wait, too."""
-        return self.dram_bytes < _MOVES_GB_S * self.time_ns * self.program.cores
-
-    @property
-    def reads(self) -> int:
-        """The number of transfers in."""
-        return _count(self.program.dram_read) + _count(self.program.l1_read)
-
-    @property
-    def writes(self) -> int:
-        """The number of transfers out."""
-        out = (self.program.dram_write, self.program.l1_write, self.program.multicast)
-        return sum(map(_count, out))
+def _asked(log: TtlangLog) -> list[Kernel]:
+    if not (kernels := kernels_of(log)):
+        raise UnmeasuredError(_distrust(log) or _NO_SUMMARY)
+    return kernels
 
 
-def kernels_of(log: TtlangLog) -> list[Kernel] | str:
-    """Return the programs, or why there are none to judge."""
-    return _distrust(log) or all_kernels(log) or _NO_SUMMARY
+def roofline_of(log: TtlangLog) -> Roofline | None:
+    """Return the roofline of the longest kernel that has a bound."""
+    lines = (profile.roofline for profile in log.auto_profiles)
+    bounded = [line for line in lines if line is not None and line.bound and not _distrust(log)]
+    return max(bounded, default=None,
+               key=lambda line: max(line.memory_cycles or 0, line.compute_cycles or 0))  # fmt: skip
 
 
-def all_kernels(log: TtlangLog) -> list[Kernel]:
-    """Return the programs of a log, trusted or not."""
-    kernels = {
-        program.program_id: Kernel(
-            program, summary.max_compute_cores or None, summary.arch, summary.clock_mhz
-        )
-        for summary in log.perf_summaries
-        for program in summary.programs
-    }
-    return list(kernels.values())
-
-
-def roofline_of(log: TtlangLog) -> Roofline | str:
-    """Return the roofline of the longest kernel, or why it is missing."""
-    problem = _distrust(log)
-    if problem is not None:
-        return problem
-    lines = [profile.roofline for profile in log.auto_profiles if profile.roofline is not None]
-    bounded = [line for line in lines if line.bound is not None]
-    if not bounded:
-        return _OLDER if log.auto_profiles else _NO_ROOFLINE
-    return max(bounded, key=lambda line: max(line.memory_cycles or 0, line.compute_cycles or 0))
+def _asked_roofline(log: TtlangLog) -> Roofline:
+    if (line := roofline_of(log)) is None:
+        raise UnmeasuredError(_distrust(log) or (_OLDER if log.auto_profiles else _NO_ROOFLINE))
+    return line
 
 
 def _distrust(log: TtlangLog) -> str | None:
     if log.sim is not None:
         return _SIMULATED
-    return next(
-        (_UNTRUSTED[problem.kind] for problem in log.problems if problem.kind in _UNTRUSTED), None
-    )
-
-
-def waiting_part(line: Roofline) -> float | None:
-    """Fraction of its cycles that the busiest thread waits; None if unknown."""
-    threads = [thread for thread in line.threads if thread.total_cycles > 0]
-    return min((thread.sync_cycles / thread.total_cycles for thread in threads), default=None)
-
-
-def _count(moved: Transfers | None) -> int:
-    return (moved.transfers or 0) if moved is not None else 0
+    kinds = (problem.kind for problem in log.problems)
+    return next((_UNTRUSTED[kind] for kind in kinds if kind in _UNTRUSTED), None)
 
 
 #: What a thread does while it waits for a buffer, and what it waits for.
@@ -209,10 +142,7 @@ def _pipe_into(log: TtlangLog, buffer: int | None) -> str | None:
     return None
 
 
-_NO_CORES: Final = (
-    "tt-lang did not know the chip: the PERF SUMMARY does not say how many cores it has; state the "
-    "fact target, such as n150"
-)
+_NO_CORES: Final = "how many cores the chip has is unknown: state the fact target, such as n150"
 #: Cores for kernels of a chip, besides those that dispatch.
 _CORES: Final = {WORMHOLE: 64, BLACKHOLE: 110}
 
@@ -221,6 +151,43 @@ def target_cores(facts: Mapping[str, Scalar]) -> int | None:
     """Return the cores of a target's chip; None if unknown."""
     system = system_of(str(facts.get("target") or ""))
     return None if system is None else _CORES.get(system[0])
+
+
+class _Grid(NamedTuple):
+    """The cores of a kernel, of those there; ``weight`` is its time, or its tiles."""
+
+    kernel: Kernel | SimOperation
+    cores: int
+    there: int | None
+    weight: float
+    time_ns: float = 0.0
+    waits: bool = False
+    splits: bool = True
+
+    @property
+    def used(self) -> float:
+        return min(1.0, self.cores / (self.there or 1))
+
+    def evidence(self) -> Evidence:
+        of = f" of {self.there}" if self.there else ""
+        noun = "core" if (self.there or self.cores) == 1 else "cores"
+        times = (self.time_ns, "ns") if self.time_ns else ()
+        return Evidence(f"{self.kernel} on {self.cores}{of} {noun}", *times)
+
+
+def _grids(log: TtlangLog, target: int | None) -> list[_Grid]:
+    if log.sim is None:
+        return [
+            _Grid(each, each.program.cores, target or each.cores_there,
+                  each.program.duration.cycles, each.time_ns, each.waits)
+            for each in _asked(log)
+        ]  # fmt: skip
+    return [
+        # The whole grid is all of any chip, and one block is not cut into more.
+        _Grid(each, each.nodes, each.nodes if each.full else target, each.tiles,
+              splits=each.blocks > 1)
+        for each in log.sim.operations
+    ]  # fmt: skip
 
 
 @rule("TTP801", "grid-underused", Severity.WARNING, Input.KERNELS)
@@ -246,83 +213,36 @@ def grid_underused(
     A problem with fewer tiles than cores, or a kernel that saturates DRAM from few cores. Programs
     whose cores move less than 1 GB/s each are left out: more of them would wait as well.
     """
-    target = target_cores(facts)
-    if kernels.sim is not None:
-        return _simulated_grid(kernels.sim.operations, target, share, one_core)
-    programs = kernels_of(kernels)
-    if isinstance(programs, str):
-        return Answer.not_measured(programs)
-    programs = [each._replace(cores_there=target or each.cores_there) for each in programs]
-    whole = sum(kernel.program.duration.cycles for kernel in programs)
+    of = "time" if kernels.sim is None else "tiles"
+    grids = _grids(kernels, target_cores(facts))
+    whole = sum(grid.weight for grid in grids)
     if not whole:
         return Answer.not_measured("no program has a duration")
-    waiting = sum(kernel.waits for kernel in programs)
+    waiting = sum(grid.waits for grid in grids)
     apart = f"; {counted(waiting, 'program')} below 1 GB/s per core not counted" if waiting else ""
-    programs = [kernel for kernel in programs if not kernel.waits]
-    if not programs:
+    grids = sorted(
+        (grid for grid in grids if not grid.waits), key=lambda grid: (grid.used - 1) * grid.weight
+    )
+    if not grids:
         return Answer.not_applicable(
             "no program moves 1 GB/s on each of its cores: more would wait"
         )
-    known = [kernel for kernel in programs if kernel.cores_there]
-    known_time = sum(kernel.program.duration.cycles for kernel in known)
-    used = sum(_used(kernel) * kernel.program.duration.cycles for kernel in known)
-    part = used / known_time if known_time else None
+    known = [grid for grid in grids if grid.there]
+    known_weight = sum(grid.weight for grid in known)
+    part = sum(grid.used * grid.weight for grid in known) / known_weight if known_weight else None
     if part is not None and part < share.value:
-        sentence = f"programs run on {percent(part)} of the cores, weighted by their time{apart}"
-        return _with_saving(share.found(part, sentence, _on_cores(known)), known)
-    single = [kernel for kernel in programs if kernel.program.cores == 1]
-    alone = sum(kernel.program.duration.cycles for kernel in single) / whole
+        sentence = f"programs run on {percent(part)} of the cores, weighted by their {of}{apart}"
+        return _with_saving(share.found(part, sentence, (each.evidence() for each in known)), known)
+    single = [grid for grid in grids if grid.cores == 1 and grid.splits]
+    alone = sum(grid.weight for grid in single) / whole
     if alone > one_core.value:
-        grid = f"{counted(len(single), 'program')} on a grid of 1x1"
-        sentence = f"{percent(alone)} of the time goes into {grid}{apart}"
-        return _with_saving(one_core.found(alone, sentence, _on_cores(single)), single)
+        sentence = (
+            f"{percent(alone)} of the {of} goes into {counted(len(single), 'program')} on a grid "
+            f"of 1x1{apart}"
+        )
+        found = one_core.found(alone, sentence, (each.evidence() for each in single))
+        return _with_saving(found, single)
     return Answer.not_measured(_NO_CORES) if part is None else share.clean(part)
-
-
-def _simulated_grid(
-    operations: Sequence[SimOperation], target: int | None, share: Limit, one_core: Limit
-) -> Answer:
-    tiles = sum(sum(each.node_tiles) for each in operations) or 1
-    # One block is not cut into more.
-    single = [each for each in operations if len(each.node_tiles) == 1 and each.blocks > 1]
-    alone = sum(sum(each.node_tiles) for each in single) / tiles
-    evidence = [
-        Evidence(f"{name_of(each)} on {counted(len(each.node_tiles), 'node')}")
-        for each in operations
-    ]
-    there = "" if target is None else f", of {target} that the target has"
-    if alone > one_core.value:
-        sentence = f"{percent(alone)} of the tiles go through one node{there}"
-        return one_core.found(alone, sentence, evidence)
-    if target is None:
-        return Answer.not_measured("the cores are unknown: state the fact target, such as n150")
-    used = sum(
-        sum(each.node_tiles) * (1.0 if each.full else min(1.0, len(each.node_tiles) / target))
-        for each in operations
-    )
-    part = used / tiles
-    return share.at_least(part, f"operations run on {percent(part)} of {target} cores", evidence)
-
-
-def name_of(operation: SimOperation) -> str:
-    return operation.name or "the simulated operation"
-
-
-def _used(kernel: Kernel) -> float:
-    return min(1.0, kernel.program.cores / (kernel.cores_there or 1))
-
-
-def _on_cores(kernels: Sequence[Kernel]) -> Iterator[Evidence]:
-    """Yield programs on their cores, the one that wastes most first."""
-
-    def wasted(kernel: Kernel) -> tuple[float, int]:
-        idle = (1 - _used(kernel)) * kernel.program.duration.cycles
-        return -idle, kernel.program.program_id
-
-    for kernel in sorted(kernels, key=wasted):
-        of = f" of {kernel.cores_there}" if kernel.cores_there else ""
-        noun = "core" if (kernel.cores_there or kernel.program.cores) == 1 else "cores"
-        yield Evidence(f"{kernel} on {kernel.program.cores}{of} {noun}", kernel.time_ns, "ns")
 
 
 def least_ns(kernel: Kernel, there: int) -> float:
@@ -333,11 +253,11 @@ def least_ns(kernel: Kernel, there: int) -> float:
     return max(kernel.time_ns * cores / max(possible, cores), moving_ns, LAUNCH_NS)
 
 
-def _with_saving(found: Answer, kernels: Sequence[Kernel]) -> Answer:
+def _with_saving(found: Answer, grids: Sequence[_Grid]) -> Answer:
     saved = sum(
-        max(0.0, kernel.time_ns - least_ns(kernel, kernel.cores_there))
-        for kernel in kernels
-        if kernel.cores_there
+        max(0.0, grid.time_ns - least_ns(grid.kernel, grid.there))
+        for grid in grids
+        if grid.there and isinstance(grid.kernel, Kernel)
     )
     arithmetic = "time − the longest of time × cores ÷ possible, DRAM bytes ÷ peak and 2 µs"
     return found.saving({}, arithmetic, waiting_ns=saved) if saved else found
@@ -353,14 +273,12 @@ def small_transfers(
     *,
     share: Limit = Limit(0.5, "of the transfers", "a choice: most of them"),
     size: Limit = Limit(2048, "B", "tt-lang's guide: transfers of up to 2 KB are small"),
-    in_flight: Limit = Limit(2, "transfers per barrier", "TTP805: about 1 is a fault"),
     many: Limit = Limit(64, "transfers", "a choice: one for each core"),
 ) -> Answer:
     """Kernels move their data in small transfers.
 
-    Finds the share of small transfers among those of all programs: less than a tile, or one tile in
-    a program that waits after every two transfers or fewer. Each transfer costs the same to start,
-    whatever its size.
+    Finds the share of transfers that move less than a tile, among those of all programs. Each
+    transfer costs the same to start, whatever its size.
 
     ## What to do
     Move whole tiles, and keep more transfers in flight: start several copies before waiting for the
@@ -370,9 +288,7 @@ def small_transfers(
     Kernels that move little, or that are bound by compute (TTP804). `ttl.copy` moves one tile per
     transfer, however large a block is: the size of blocks is TTP810.
     """
-    programs = kernels_of(kernels)
-    if isinstance(programs, str):
-        return Answer.not_measured(programs)
+    programs = _asked(kernels)
     sizes = [
         (kernel, one, kernel.reads + kernel.writes if count is None else count)
         for kernel in programs
@@ -383,25 +299,16 @@ def small_transfers(
         return Answer.not_measured("the PERF SUMMARY does not give the sizes of transfers")
     if whole < many.value:
         return Answer.not_applicable(f"there are few transfers: {whole}")
-
-    def waits_often(kernel: Kernel) -> bool:
-        told = kernel.program.read_barriers
-        if told is None or told <= kernel.program.cores:  # once on each core
-            return False
-        return kernel.reads <= in_flight.value * told
-
-    small = [
-        (kernel, one, count)
+    small = {
+        f"{kernel}: of {one} B": count
         for kernel, one, count in sizes
-        if one <= size.value and (one not in _TILES or waits_often(kernel))
-    ]
-    part = sum(count for _, _, count in small) / whole
-    named = ((f"{kernel}: of {one} B", count) for kernel, one, count in small)
+        if one <= size.value and one not in _TILES
+    }
+    part = sum(small.values()) / whole
     return share.at_most(
         part,
-        f"{percent(part)} of {whole} transfers move less than a tile, or a tile in programs that "
-        f"wait after every {in_flight.value:g} transfers or fewer",
-        by_weight(named, unit="transfers"),
+        f"{percent(part)} of {whole} transfers move less than a tile",
+        by_weight(small.items(), unit="transfers"),
     )
 
 
@@ -432,16 +339,12 @@ def bound(
     Every kernel is bound by something; within the limit it is called balanced. Where even the
     busiest thread waits for most of its cycles (TTP808), neither side binds.
     """
-    line = roofline_of(kernels)
-    if isinstance(line, str):
-        return Answer.not_measured(line)
-    least = waiting_part(line)
-    if least is not None and least > waiting.value:
-        told = f"every thread waits for {percent(least)} or more of its cycles (TTP808)"
-        return Answer.not_applicable(f"{told}: neither moving data nor computing binds")
+    line = _asked_roofline(kernels)
+    if line.busiest is not None and line.busiest.waiting > waiting.value:
+        told = f"every thread waits for {percent(line.busiest.waiting)} or more of its cycles"
+        return Answer.not_applicable(f"{told} (TTP808): neither moving data nor computing binds")
     apart = (line.bound_percent or 0) / 100
     longer, shorter = _SIDES["compute" if line.bound == "compute" else "memory"]
-    waits = "" if line.threads else "; this version of tt-lang counts waiting as work"
     evidence = [
         Evidence(f"{side} ({thread})" if thread else side, cycles, "cycles")
         for side, thread, cycles in (
@@ -450,15 +353,9 @@ def bound(
         )
         if cycles is not None
     ]
-    programs = kernels_of(kernels)
-    evidence += [
-        Evidence(f"{kernel}: bandwidth", kernel.program.bandwidth_gb_s, "GB/s")
-        for kernel in ([] if isinstance(programs, str) else programs)
-        if kernel.program.bandwidth_gb_s is not None
-    ]
     return imbalance.at_most(
         apart,
-        f"{line.bound}-bound: {shorter} takes {percent(apart)} fewer cycles than {longer}{waits}",
+        f"{line.bound}-bound: {shorter} takes {percent(apart)} fewer cycles than {longer}",
         evidence,
     )
 
@@ -487,12 +384,10 @@ def barrier_per_transfer(
         in_turn = [each for each in kernels.sim.operations if each.in_flight == 1]
         if all(each.in_flight is None for each in kernels.sim.operations):
             return Answer.not_applicable("no thread reads several tensors")
-        what = f"{', '.join(map(name_of, in_turn))}: each copy is awaited before the next begins"
+        what = f"{', '.join(map(str, in_turn))}: each copy is awaited before the next begins"
         return transfers.at_least(1.0 if in_turn else transfers.value, what)
-    programs = kernels_of(kernels)
-    if isinstance(programs, str):
-        return Answer.not_measured(programs)
-    if not any(map(has_barriers, programs)):
+    programs = _asked(kernels)
+    if not any(kernel.barriers for kernel in programs):
         return Answer.not_measured(NO_BARRIERS)
     ratios = sorted(
         (count / told, f"{kind} of {kernel}")
@@ -521,12 +416,6 @@ def barrier_per_transfer(
 NO_BARRIERS: Final = "the output does not count barriers: ttnn 0.77 and newer leave them out"
 
 
-def has_barriers(kernel: Kernel) -> bool:
-    """Return whether barriers were counted: who transfers has some."""
-    program = kernel.program
-    return bool(program.read_barriers or program.write_barriers)
-
-
 #: What good kernels reach of the peak.
 _REACHED: Final = 0.75
 
@@ -552,11 +441,8 @@ def low_dram_bandwidth(
     Kernels that compute, or that run so briefly that starting them takes most of their time.
     Without a ROOFLINE ANALYSIS, which tells whether memory binds, it is for information.
     """
-    programs = kernels_of(kernels)
-    if isinstance(programs, str):
-        return Answer.not_measured(programs)
-    line = roofline_of(kernels)
-    if not isinstance(line, str) and line.bound == "compute":
+    programs, line = _asked(kernels), roofline_of(kernels)
+    if line is not None and line.bound == "compute":
         return Answer.not_applicable("the kernel is bound by compute (TTP804)")
     boards = {kernel: board_of_arch(kernel.arch) for kernel in programs if kernel.time_ns}
     peaks = {kernel: board.dram_gb_s for kernel, board in boards.items() if board is not None}
@@ -564,17 +450,17 @@ def low_dram_bandwidth(
         return Answer.not_measured("the bandwidth of the chip is not known: the log names no chip")
     possible = sum(kernel.time_ns * peak for kernel, peak in peaks.items())
     part = sum(kernel.dram_bytes for kernel in peaks) / possible
-    reached = {kernel: kernel.dram_bytes / kernel.time_ns / peak for kernel, peak in peaks.items()}
     answer = share.at_least(
         part,
         f"programs move {percent(part)} of what DRAM could move in that time",
         (
-            Evidence(f"{kernel}: {percent(reached[kernel])} of {peaks[kernel]:g} GB/s",
-                     kernel.dram_bytes / kernel.time_ns, "GB/s")
+            Evidence(f"{kernel}: {percent(moved / peaks[kernel])} of {peaks[kernel]:g} GB/s",
+                     moved, "GB/s")
             for kernel in sorted(peaks, key=lambda kernel: -kernel.time_ns)
+            for moved in (kernel.dram_bytes / kernel.time_ns,)
         ),
     )  # fmt: skip
-    if isinstance(line, str):
+    if line is None:
         return replace(answer, severity=Severity.INFO)  # it may well compute
     if len(programs) > 1:
         return answer  # the profile is of one of them, and does not say of which
@@ -605,53 +491,49 @@ def uneven_cores(
     Kernels in which one core serves the others, as the sender of a pipe does.
     """
     if kernels.sim is not None:
-        return _simulated_skew(kernels.sim.operations, skew)
-    programs = kernels_of(kernels)
-    if isinstance(programs, str):
-        return Answer.not_measured(programs)
-    times = [
-        (time.longest.cycles / time.shortest.cycles, kernel, time)
-        for kernel in programs
-        for time in kernel.program.kernel_times
-        if time.shortest.cycles > 0
-    ]
+        busiest = [
+            (max(each.node_tiles) * each.nodes / each.tiles, each)
+            for each in kernels.sim.operations
+            if each.nodes > 1 and each.tiles
+        ]
+        if not busiest:
+            return Answer.not_applicable("no operation runs on several nodes")
+        worst, one = max(busiest, key=itemgetter(0))
+        working = f"{one.nodes_working} of {one.nodes} nodes take tiles"
+        return skew.at_most(worst, f"{one}: {working}, the busiest {worst:.1f} x the mean")
+    times = sorted(
+        (
+            (time.longest.cycles / time.shortest.cycles, kernel, time)
+            for kernel in _asked(kernels)
+            for time in kernel.program.kernel_times
+            if time.shortest.cycles > 0
+        ),
+        key=lambda each: -each[0],
+    )
     if not times:
         return Answer.not_measured("the output does not give kernel times of single cores")
-    times.sort(key=lambda each: -each[0])
     worst, kernel, time = times[0]
-    evidence = (
-        Evidence(f"{time.thread} of {kernel}", ratio, skew.unit)
-        for ratio, kernel, time in times
-        if ratio > skew.value
+    longest: dict[Kernel, KernelTime] = {}
+    for _, each, own in times:
+        longest[each] = max(longest.get(each, own), own, key=lambda one: one.longest.cycles)
+    spare = (
+        (each, (own.longest.cycles - own.shortest.cycles) / 2 / each.program.duration.cycles)
+        for each, own in longest.items()
+        if each.program.duration.cycles
     )
-    saved_ns = 0.0
-    for program in programs:
-        own = [time for _, kernel, time in times if kernel is program]
-        cycles = program.program.duration.cycles
-        if own and cycles:
-            longest = max(own, key=lambda time: time.longest.cycles)
-            spare = (longest.longest.cycles - longest.shortest.cycles) / 2
-            saved_ns += program.time_ns * min(spare / cycles, 1.0)
     return skew.at_most(
         worst,
         f"{time.thread} of {kernel} runs {worst:.2f} x as long on the slowest core",
-        evidence,
+        (
+            Evidence(f"{own.thread} of {each}", ratio, skew.unit)
+            for ratio, each, own in times
+            if ratio > skew.value
+        ),
     ).saving(
-        {}, "half of what the slowest core takes longer than the quickest", waiting_ns=saved_ns
+        {},
+        "half of what the slowest core takes longer than the quickest",
+        waiting_ns=sum(each.time_ns * min(part, 1.0) for each, part in spare),
     )
-
-
-def _simulated_skew(operations: Sequence[SimOperation], skew: Limit) -> Answer:
-    worst, text = 0.0, ""
-    for each in operations:
-        nodes, mean = len(each.node_tiles), sum(each.node_tiles) / len(each.node_tiles)
-        if nodes > 1 and mean and max(each.node_tiles) / mean > worst:
-            worst = max(each.node_tiles) / mean
-            working = f"{each.nodes_working} of {nodes} nodes take tiles"
-            text = f"{name_of(each)}: {working}, the busiest {worst:.1f} x the mean"
-    if not worst:
-        return Answer.not_applicable("no operation runs on several nodes")
-    return skew.at_most(worst, text)
 
 
 @rule("TTP808", "threads-take-turns", Severity.WARNING, Input.KERNELS)
@@ -677,22 +559,18 @@ def threads_take_turns(
     """
     if kernels.sim is not None:
         return _simulated_turns(kernels.sim.operations)
-    line = roofline_of(kernels)
-    if isinstance(line, str):
-        return Answer.not_measured(line)
-    threads = [thread for thread in line.threads if thread.total_cycles > 0]
-    if not threads:
+    line = _asked_roofline(kernels)
+    least = line.busiest
+    if least is None:
         return Answer.not_measured("this version of tt-lang does not separate waiting from working")
-    least = min(threads, key=lambda thread: thread.sync_cycles / thread.total_cycles)
-    part = least.sync_cycles / least.total_cycles
-    told = f"even {least.thread}, which waits least, waits for {percent(part)} of its cycles"
-    evidence = [Evidence(str(stall), stall.cycles, "cycles") for stall in stalls_of(kernels)]
-    answer = share.at_most(part, told, evidence)
+    told = f"even {least.thread}, which waits least, waits for {percent(least.waiting)}"
+    evidence = (Evidence(str(stall), stall.cycles, "cycles") for stall in stalls_of(kernels))
+    answer = share.at_most(least.waiting, f"{told} of its cycles", evidence)
     programs = kernels_of(kernels)
-    if isinstance(programs, str) or len(programs) > 1:
+    if len(programs) != 1:
         return answer  # of several, it is not told which one was profiled
-    longest = max(thread.total_cycles for thread in threads)
-    work = max(thread.work_cycles for thread in threads)
+    longest = max(thread.total_cycles for thread in line.threads)
+    work = max(thread.work_cycles for thread in line.threads)
     saved_ns = programs[0].time_ns * max(0.0, 1 - work / longest)
     return answer.saving(
         {}, "time × (1 − most work / longest thread): no thread would wait", waiting_ns=saved_ns
@@ -708,11 +586,11 @@ def _simulated_turns(operations: Sequence[SimOperation]) -> Answer:
     if not single:
         return Answer.clean()
     evidence = (
-        Evidence(f"{buffer.name} of {name_of(each)}: block_count={buffer.block_count}")
+        Evidence(f"{buffer.name} of {each}: block_count={buffer.block_count}")
         for each in single
         for buffer in each.declared
     )
-    names = ", ".join(map(name_of, single))
+    names = ", ".join(map(str, single))
     return Answer.found(f"{names}: no buffer ever holds two blocks", evidence=evidence)
 
 
@@ -752,31 +630,27 @@ def tiles_read_again(
             )
             return reads.found(max(use.read / use.distinct for use in parts), "; ".join(sentence))
         read, written = (kernels.sim.counters.get(f"dram_{way}_tiles", 0) for way in _WAYS)
-        ratios = [(read / written, "the simulated program")] if written else []
-        unit = "tiles"
-        of = {each.name: each.counters.get("dram_read_tiles", 0) for each in kernels.sim.tensors}
-        evidence = [
-            Evidence(f"tensor {name}", of[name], "tiles read")
-            for name in sorted(of, key=lambda name: (-of[name], name))
-            if of[name]
-        ]
+        moved = {"the simulated program": (read, written)}
+        of = {f"tensor {one.name}": one.counters.get("dram_read_tiles", 0)
+              for one in kernels.sim.tensors}  # fmt: skip
+        evidence = [*by_weight(((n, k) for n, k in of.items() if k), unit="tiles read")]
     else:
-        programs = kernels_of(kernels)
-        if isinstance(programs, str):
-            return Answer.not_measured(programs)
-        ratios = [
-            (each.program.dram_read.bytes / each.program.dram_write.bytes, str(each))
-            for each in programs
-            if each.program.dram_write.bytes
-        ]
-        ratios.sort(key=lambda each: -each[0])
-        unit = "bytes"
-        evidence = [Evidence(name, r, reads.unit) for r, name in ratios if r > reads.value]
+        moved = {str(each): (each.program.dram_read.bytes, each.program.dram_write.bytes)
+                 for each in _asked(kernels)}  # fmt: skip
+        evidence = []
+    ratios = {name: read / written for name, (read, written) in moved.items() if written}
     if not ratios:
         return Answer.not_applicable("nothing is written to DRAM")
-    worst, what = ratios[0]
+    what = max(ratios, key=ratios.__getitem__)
+    unit = "bytes" if kernels.sim is None else "tiles"
     return reads.at_most(
-        worst, f"{what} reads {worst:.1f} {unit} from DRAM for each that it writes", evidence
+        ratios[what],
+        f"{what} reads {ratios[what]:.1f} {unit} from DRAM for each that it writes",
+        evidence
+        or by_weight(
+            ((name, ratio) for name, ratio in ratios.items() if ratio > reads.value),
+            unit=reads.unit,
+        ),
     )
 
 
@@ -803,10 +677,10 @@ def kib(count: float) -> str:
 
 
 class Blocks(NamedTuple):
-    """The blocks of a kernel: waits of a core, and L1.
+    """The blocks of a kernel: ``waits`` of a core for them, and L1.
 
-    ``factor`` is how much larger they can be, ``shape`` what they are then; ``least``: more L1 may
-    be taken, by buffers that the output does not list.
+    ``factor`` is how much larger they can be, ``shape`` what one is, if all are alike; ``least``:
+    more L1 may be taken, by buffers that the output does not list.
     """
 
     name: str
@@ -818,8 +692,8 @@ class Blocks(NamedTuple):
     l1_bytes: float
     budget_bytes: int
     least: bool
-    factor: int
-    shape: str
+    shape: tuple[int, ...] = ()
+    factor: int = 1
 
     @property
     def least_ns(self) -> float:
@@ -829,18 +703,41 @@ class Blocks(NamedTuple):
     def most_ns(self) -> float:
         return self.waits * (self.handshake_ns + self.latency_ns)
 
+    @property
+    def larger(self) -> str:
+        side = isqrt(self.factor)
+        if len(self.shape) == 2 and side * side == self.factor:
+            return f"{self.shape[0] * side}x{self.shape[1] * side} tiles"
+        return f"blocks {self.factor} times as large"
 
-def blocks_of(log: TtlangLog, facts: Mapping[str, Scalar]) -> list[Blocks] | str:
-    """Return the blocks of each kernel, or why they are unknown."""
+    def grown(self, cores: int, tiles: float, facts: Mapping[str, Scalar]) -> Blocks:
+        """Return with how much larger blocks fit, divide, and leave all cores one.
+
+        ``tiles`` are those of the largest tensor, as it was measured.
+        """
+        scale = (production_tiles(facts) or tiles) / tiles if tiles else 1.0
+        own = int(self.waits * cores * scale / max(target_cores(facts) or cores, cores))
+        room = int(self.budget_bytes / self.l1_bytes) if self.l1_bytes else 1
+        fitting = [each for each in range(1, min(own, room) + 1) if own % each == 0]
+        squares = [each for each in fitting if each > 1 and isqrt(each) ** 2 == each]
+        return self._replace(factor=max(squares or fitting, default=1))
+
+
+def blocks_of(log: TtlangLog, facts: Mapping[str, Scalar]) -> list[Blocks]:
+    """Return the blocks of each kernel that says how often it waits."""
     budget = log.l1_overflow.budget_bytes if log.l1_overflow else L1_BUDGET_BYTES
     if log.sim is not None:
         arch = (system_of(str(facts.get("target") or "")) or (WORMHOLE,))[0]
         return [_blocks_of_operation(each, arch, facts, budget) for each in log.sim.operations]
-    programs = kernels_of(log)
-    if isinstance(programs, str):
-        return programs
-    counted_ones = [kernel for kernel in programs if has_barriers(kernel)]
-    return [_blocks_of_program(each, log, facts, budget) for each in counted_ones] or NO_BARRIERS
+    kernels = (kernel for kernel in kernels_of(log) if kernel.barriers)
+    return [_blocks_of_program(each, log, facts, budget) for each in kernels]
+
+
+def l1_of(one: SimOperation) -> int:
+    """Return the bytes of a node's buffers; where they are not declared, at least."""
+    if one.declared:
+        return sum(buffer.bytes or 0 for buffer in one.declared)
+    return sum(b.tiles * b.fullest * _TILE_BYTES["bfloat16"] for b in one.buffers)
 
 
 def _blocks_of_operation(
@@ -848,66 +745,36 @@ def _blocks_of_operation(
 ) -> Blocks:
     board, most = board_of_arch(arch), max(one.node_tiles, default=0)
     moving_ns = one.copied_tiles * _TILE_BYTES["bfloat16"] / board.dram_gb_s if board else 0.0
-    taken = sum((b.bytes or 0) if one.declared else b.tiles * b.fullest * _TILE_BYTES["bfloat16"]
-                for b in one.declared or one.buffers)  # fmt: skip
-    measured = max([use.tiles for use in one.tensors] or [0])
-    factor = _factor(one.blocks, len(one.node_tiles), taken, budget, _scale(measured, facts), facts)
     shapes = {buffer.shape for buffer in one.declared}
     return Blocks(
-        name_of(one), one.blocks, max((buffer.tiles for buffer in one.buffers), default=0),
-        max(moving_ns, most * _TAKING_NS), _HANDSHAKE_NS.get(arch, 0.0), 0.0, taken, budget,
-        not one.declared, factor, _larger(shapes.pop() if len(shapes) == 1 else (), factor),
-    )  # fmt: skip
+        str(one), one.blocks, max((buffer.tiles for buffer in one.buffers), default=0),
+        max(moving_ns, most * _TAKING_NS), _HANDSHAKE_NS.get(arch, 0.0), 0.0, l1_of(one), budget,
+        least=not one.declared, shape=shapes.pop() if len(shapes) == 1 else (),
+    ).grown(one.nodes, max((use.tiles for use in one.tensors), default=0), facts)  # fmt: skip
 
 
 def _blocks_of_program(
     kernel: Kernel, log: TtlangLog, facts: Mapping[str, Scalar], budget: int
 ) -> Blocks:
-    program, cores = kernel.program, kernel.program.cores
-    read, write = (count or 0 for count in (program.read_barriers, program.write_barriers))
-    tiles = [moved / waits for moved, waits in ((kernel.reads, read), (kernel.writes, write))
-             if waits]  # fmt: skip
-    tile = max((one.bytes for one in program.transfer_sizes), default=_TILE_BYTES["bfloat16"])
+    program, cores, tiles = kernel.program, kernel.program.cores, kernel.tiles_per_wait.values()
     # Kernels of one operation: with those of several, no block is known to be of this one.
     codes = log.codes if len({code.kernel for code in log.codes}) <= _THREADS else ()
     blocks: dict[int, int] = {}
     for code in codes:
         blocks |= {number: max(blocks.get(number, 0), n) for number, n in code.blocks.items()}
-    tile = max((code.tile_bytes or 0 for code in codes), default=0) or tile
-    taken = _USUAL_BLOCKS * tile * float(sum(blocks.values()) or sum(tiles))
-    waits = max(read, write) / cores
-    scale = _scale(program.dram_write.bytes // tile, facts)
-    arch = kernel.arch or WORMHOLE
-    factor = _factor(waits, cores, taken, budget, scale, facts)
+    largest = max((one.bytes for one in program.transfer_sizes), default=_TILE_BYTES["bfloat16"])
+    tile = max((code.tile_bytes or 0 for code in codes), default=0) or largest
     return Blocks(
-        str(kernel), waits, max(blocks.values(), default=0) or max(tiles, default=0),
-        kernel.time_ns, _HANDSHAKE_NS.get(arch, 0.0),
-        _LATENCY_CYCLES * 1000 / (kernel.clock_mhz or 1000), taken, budget,
-        least=True, factor=factor, shape=_larger((), factor),
-    )  # fmt: skip
+        str(kernel), max(program.read_barriers or 0, program.write_barriers or 0) / cores,
+        max(blocks.values(), default=0) or max(tiles), kernel.time_ns,
+        _HANDSHAKE_NS.get(kernel.arch or WORMHOLE, 0.0),
+        _LATENCY_CYCLES * 1000 / (kernel.clock_mhz or 1000),
+        _USUAL_BLOCKS * tile * float(sum(blocks.values()) or sum(tiles)), budget, least=True,
+    ).grown(cores, program.dram_write.bytes // tile, facts)  # fmt: skip
 
 
 #: The kernels of an operation: one computes, two move data.
 _THREADS: Final = 3
-
-
-def _factor(
-    blocks: float, cores: int, taken: float, budget: int, scale: float, facts: Mapping[str, Scalar]
-) -> int:
-    """Return how much larger blocks fit, divide, and leave all cores one."""
-    whole = blocks * cores * scale
-    own = int(whole / max(target_cores(facts) or cores, cores))
-    room = int(budget / taken) if taken else 1
-    fitting = [each for each in range(1, min(own, room) + 1) if own % each == 0]
-    squares = [each for each in fitting if isqrt(each) ** 2 == each]
-    return max(squares, default=1) if max(squares, default=1) > 1 else max(fitting, default=1)
-
-
-def _larger(shape: tuple[int, ...], factor: int) -> str:
-    side = isqrt(factor)
-    if len(shape) == 2 and side * side == factor:
-        return f"{shape[0] * side}x{shape[1] * side} tiles"
-    return f"blocks {factor} times as large"
 
 
 @rule("TTP810", "small-blocks", Severity.WARNING, Input.KERNELS)
@@ -942,12 +809,11 @@ def small_blocks(
         asked, budget = (f"{count:,} B" for count in kernels.l1_overflow)
         over = Answer.found(f"buffers ask for {asked} of a core, which has {budget}: nothing ran")
         return over.with_fix("Make `shape` or `block_count` of dataflow buffers smaller.")
-    blocks = blocks_of(kernels, facts)
-    if isinstance(blocks, str):
-        return Answer.not_measured(blocks)
-    worst = max(blocks, key=lambda each: each.least_ns / each.time_ns if each.time_ns else 0.0)
-    if not worst.time_ns:
-        return Answer.not_measured("no kernel has a time")
+    blocks = [each for each in blocks_of(kernels, facts) if each.time_ns]
+    if not blocks:
+        _asked(kernels)
+        return Answer.not_measured(NO_BARRIERS)
+    worst = max(blocks, key=lambda each: each.least_ns / each.time_ns)
     part = worst.least_ns / worst.time_ns
     where = measured_at(kernels, facts)
     apart = f"; {where}" if where else ""
@@ -957,8 +823,7 @@ def small_blocks(
         why = "no larger block fits and divides" if worst.factor == 1 else "larger ones save little"
         return share.clean(part, reason=f"{waits}: {costs}; {why}{apart}")
     taken = f"{kib(worst.l1_bytes * worst.factor)} of {kib(worst.budget_bytes)}"
-    least = "at least " if worst.least else ""
-    fits = f"up to {worst.shape} fit: {least}{taken} of L1"
+    fits = f"up to {worst.larger} fit: {'at least ' if worst.least else ''}{taken} of L1"
     answer = share.found(
         part, f"{worst.name}: {waits} cost {costs}; {fits}{apart}",
         (Evidence(each.name, each.tiles, "tiles per wait") for each in blocks),
@@ -987,19 +852,15 @@ def production_tiles(facts: Mapping[str, Scalar]) -> int | None:
     return prod(extents[:-2]) * prod(-(-extent // 32) for extent in extents[-2:])
 
 
-def _scale(tiles: float, facts: Mapping[str, Scalar]) -> float:
-    """Return production tiles per measured one; 1 if unknown."""
-    return (production_tiles(facts) or tiles) / tiles if tiles else 1.0
-
-
 def measured_at(log: TtlangLog, facts: Mapping[str, Scalar]) -> str:
     """Return the part of the production size that was measured."""
-    wanted, tiles = production_tiles(facts), 0
+    wanted = production_tiles(facts)
     if log.sim is not None:
         used = [use.tiles for each in log.sim.operations for use in each.tensors]
         tiles = max(used, default=log.sim.counters.get("tiles_written", 0))
-    elif not isinstance(programs := kernels_of(log), str):
-        tiles = max(each.program.dram_write.bytes // _TILE_BYTES["bfloat16"] for each in programs)
+    else:
+        written = (each.program.dram_write.bytes for each in kernels_of(log))
+        tiles = max(written, default=0) // _TILE_BYTES["bfloat16"]
     if wanted is None or not tiles or tiles >= wanted:
         return ""
     return f"measured at 1/{wanted / tiles:,.0f} of the production tiles"
@@ -1018,12 +879,12 @@ def tensors_fit_l1(log: TtlangLog, facts: Mapping[str, Scalar]) -> Answer:
     for each in log.sim.operations:
         largest = max((use.tiles for use in each.tensors), default=0)
         moved = sum(use.tiles * _TILE_BYTES.get(use.dtype, 4096) for use in each.tensors)
-        taken = sum(buffer.bytes or 0 for buffer in each.declared)
-        need = moved * max(_scale(largest, facts), 1.0) / (cores or len(each.node_tiles)) + taken
+        scale = max(wanted / largest, 1.0) if largest else 1.0
+        need = moved * scale / (cores or each.nodes) + l1_of(each)
         if largest and need <= L1_BUDGET_BYTES:
             sentence = (
-                f"{name_of(each)}: at the production size its tensors and buffers take "
-                f"{kib(need)} of {kib(L1_BUDGET_BYTES)} of each core"
+                f"{each}: at the production size its tensors and buffers take {kib(need)} of "
+                f"{kib(L1_BUDGET_BYTES)} of each core"
             )
             return replace(Answer.found(sentence), severity=Severity.INFO)
     return Answer.clean()
@@ -1050,9 +911,7 @@ def kernels_in_a_row(kernels: TtlangLog) -> Answer:
     """
     if kernels.sim is not None:
         return _simulated_row(kernels.sim.operations)
-    programs = kernels_of(kernels)
-    if isinstance(programs, str):
-        return Answer.not_measured(programs)
+    programs = _asked(kernels)
     pairs = [(first, second) for first, second in pairwise(programs) if _hands_on(first, second)]
     if len(programs) < 2:
         return Answer.not_applicable("there is one program")
@@ -1099,7 +958,7 @@ def _simulated_row(operations: Sequence[SimOperation]) -> Answer:
     return Answer.found(
         f"{counted(len(pairs), 'tensor')} is written by one operation and read by the next alone",
         evidence=(
-            Evidence(f"{name_of(one)}, then {name_of(other)} as {use.name}", use.tiles, "tiles")
+            Evidence(f"{one}, then {other} as {use.name}", use.tiles, "tiles")
             for one, other, use in pairs
         ),
     )

@@ -12,18 +12,14 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.analysis.ops.roofline import board_of_arch
 from pytest_ttnn_perf.analysis.rules.kernels import (
     L1_BUDGET_BYTES,
-    Kernel,
-    all_kernels,
     blocks_of,
-    has_barriers,
     kib,
+    l1_of,
     least_ns,
     measured_at,
-    name_of,
     stalls_of,
     target_cores,
     uneven_cores,
-    waiting_part,
 )
 from pytest_ttnn_perf.core.finding import Family, RuleOutcome, Subject
 from pytest_ttnn_perf.core.text import counted, duration, percent, size
@@ -31,16 +27,16 @@ from pytest_ttnn_perf.report.findings import State
 from pytest_ttnn_perf.report.tables import Listing, cut_end, format_change
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.readers.ttlang import (
         AutoProfile,
         CircularBuffer,
+        Kernel,
         ProgramPerf,
         Roofline,
         SimOperation,
         ThreadProfile,
-        ThreadWork,
         Transfers,
         TtlangLog,
     )
@@ -64,7 +60,9 @@ _NO_TIMES: Final = "ttnn-perf run --profiler ttlang -- python K"
 def log_lines(log: TtlangLog, *, whole: bool = False) -> list[str]:
     """Return the page of a log; ``whole``: all lines and threads."""
     lines: list[str] = []
-    for page in (*_program_pages(log), *_profile_pages(log, whole=whole), *_sim_pages(log)):
+    operations = log.sim.operations if log.sim else ()
+    pages = [*_program_pages(log), *_profile_pages(log, whole=whole)]
+    for page in (*pages, *(list(_operation_page(one)) for one in operations)):
         lines += ["", *page] if lines else page
     if log.l1_overflow:
         asked, budget = (f"{count:,} B" for count in log.l1_overflow)
@@ -85,7 +83,7 @@ def log_lines(log: TtlangLog, *, whole: bool = False) -> list[str]:
 
 
 def _program_pages(log: TtlangLog) -> Iterator[list[str]]:
-    kernels = all_kernels(log)
+    kernels = log.kernels
     for number, kernel in enumerate(kernels[:_MOST_PROGRAMS], start=1):
         yield list(_program_page(kernel, f"{number} of {counted(len(kernels), 'program')}", log))
     if len(kernels) > _MOST_PROGRAMS:
@@ -93,30 +91,28 @@ def _program_pages(log: TtlangLog) -> Iterator[list[str]]:
 
 
 def _program_page(kernel: Kernel, place: str, log: TtlangLog) -> Iterator[str]:
-    program, ns = kernel.program, kernel.time_ns
+    program, ns, there = kernel.program, kernel.time_ns, kernel.cores_there
     chip = "chip not in the log"
     if kernel.arch is not None:
         chip = f"{kernel.arch}, {kernel.clock_mhz or 0:g} MHz"
     head = f"kernel {program.name or '(no name)'}   program {program.program_id}, {chip}"
     yield f"{head}{place:>{max(_WIDTH - len(head), len(place) + 2)}}"
-    cycles = f"{program.duration.cycles:,} cycles"
-    yield _row("time", duration(ns), cycles)
+    yield _row("time", duration(ns), f"{program.duration.cycles:,} cycles")
     if log.is_instrumented:
         yield "                instrumented: an auto-profile slowed the run; compare no time"
     grid = "x".join(map(str, program.grid))
-    there = kernel.cores_there
     used = f"of {there}, grid {grid}" if there else f"grid {grid}; the log does not say of how many"
     yield _row("cores", str(program.cores), used, _part(program.cores, there))
     for name, moved in _moved(program):
         yield _row(name, size(moved.bytes), _transfers(program, moved))
     board = board_of_arch(kernel.arch)
-    rate = f"{kernel.gb_s:.1f} GB/s"
     peak = board.dram_gb_s if board else None
     of = f"of {peak:g}" if peak else "the peak of the chip is unknown"
-    yield _row("bandwidth", rate, of, _part(kernel.dram_bytes / ns if ns else 0.0, peak))
+    part = _part(kernel.dram_bytes / ns if ns else 0.0, peak)
+    yield _row("bandwidth", f"{kernel.gb_s:.1f} GB/s", of, part)
     yield f"  waits         {_waits(kernel)}"
-    if board and ns:
-        floor = kernel.dram_bytes / board.dram_gb_s
+    if peak and ns:
+        floor = kernel.dram_bytes / peak
         ratio = f": the time is {ns / floor:.1f} times that" if floor else ""
         yield _row("floor", duration(floor), f"DRAM bytes / peak{ratio}")
     yield from _threads(kernel)
@@ -167,11 +163,10 @@ def _transfers(program: ProgramPerf, moved: Transfers) -> str:
 
 def _waits(kernel: Kernel) -> str:
     program = kernel.program
-    if not has_barriers(kernel):
+    if not kernel.barriers:
         return "not in the log: ttnn 0.77 and newer do not count barriers"
     read, written = program.read_barriers or 0, program.write_barriers or 0
-    each = [f"{n / waits:.0f}" for n, waits in ((kernel.reads, read), (kernel.writes, written))
-            if waits]  # fmt: skip
+    each = [f"{tiles:.0f}" for tiles in kernel.tiles_per_wait.values()]
     own = " + ".join(f"{waits / program.cores:.3g}" for waits in (read, written))
     tiles = f"{' and '.join(dict.fromkeys(each))} {'tiles' if each != ['1'] else 'tile'} each"
     return f"{read:,} read, {written:,} write: {tiles}, {own} on a core"
@@ -217,20 +212,16 @@ def hot_lines(log: TtlangLog) -> list[HotLine]:
     found: dict[tuple[str, str], HotLine] = {}
     for thread in log.auto_profiles[-1].threads if log.auto_profiles else ():
         for line in thread.lines:
-            cycles = line.total_cycles or 0
             source = line.source.strip()
-            if cycles and (thread.thread, source) not in found:
-                part = cycles / thread.cycles if thread.cycles else 0.0
-                awaited = next(
-                    (f" ({w.awaited}, {w.kernel} line {w.line})" for w in line.waits), ""
-                )
-                waits = ", ".join(
-                    f"{op.cycles:,} {op.op.removeprefix('cb_')}{awaited if 'wait' in op.op else ''}"
-                    for op in sorted(line.ops, key=lambda op: op.op != "cb_wait")
-                    if op.op in {"cb_wait", "cb_reserve"}
-                )
-                hot = HotLine(thread.thread, thread.kernel, line.line, source, cycles, part, waits)
-                found[thread.thread, source] = hot
+            if not line.total_cycles or (thread.thread, source) in found:
+                continue
+            by = next((f" ({w.awaited}, {w.kernel} line {w.line})" for w in line.waits), "")
+            waits = [f"{op.cycles:,} wait{by}" for op in line.ops if op.op == "cb_wait"]
+            waits += [f"{op.cycles:,} reserve" for op in line.ops if op.op == "cb_reserve"]
+            found[thread.thread, source] = HotLine(
+                thread.thread, thread.kernel, line.line, source, line.total_cycles,
+                line.total_cycles / thread.cycles if thread.cycles else 0.0, ", ".join(waits),
+            )  # fmt: skip
     return sorted(found.values(), key=lambda hot: (-hot.cycles, hot.thread, hot.line))
 
 
@@ -245,7 +236,7 @@ def _profile_page(log: TtlangLog, profile: AutoProfile, *, whole: bool) -> Itera
     names = ", ".join(dict.fromkeys(t.kernel for t in profile.threads if t.kernel))
     yield f"kernels {names or '(no names)'}    cycles of all cores: no wall time"
     line = profile.roofline
-    yield from _thread_table(profile, {work.thread: work for work in line.threads} if line else {})
+    yield from _thread_table(profile)
     yield from _bound_lines(line) if line else ()
     compute = [thread for thread in profile.threads if thread.thread.startswith("TRISC")]
     chosen = {max(compute, key=lambda thread: thread.cycles).thread} if compute else set()
@@ -268,7 +259,8 @@ _INDENT: Final = 20
 _MOST_CELLS: Final = 18
 
 
-def _thread_table(profile: AutoProfile, works: Mapping[str, ThreadWork]) -> Iterator[str]:
+def _thread_table(profile: AutoProfile) -> Iterator[str]:
+    works = {work.thread: work for work in profile.roofline.threads} if profile.roofline else {}
     longest = max((thread.cycles for thread in profile.threads), default=0) or 1
     wide = max(len(f"{longest:,}"), len("cycles"))
     head = f"  thread   {'kernel':<14} {'cycles':>{wide}}"
@@ -278,7 +270,7 @@ def _thread_table(profile: AutoProfile, works: Mapping[str, ThreadWork]) -> Iter
         text = f"  {thread.thread:<8} {name:<14} {thread.cycles:>{wide},}"
         work = works.get(thread.thread)
         if work is not None and work.total_cycles:
-            part = f"{work.sync_cycles / work.total_cycles:.0%}".replace("%", " %")
+            part = f"{work.waiting * 100:.0f} %"
             text += f"  {work.sync_cycles:>{wide},} {part:>5}  {work.work_cycles:>{wide},}  "
             cells = min(_MOST_CELLS, _WIDTH - 2 - len(text))
             total = round(work.total_cycles / longest * cells)
@@ -301,8 +293,7 @@ def _bound_lines(line: Roofline) -> Iterator[str]:
         at = int(memory / (memory + compute) * (cells - 1))
         text += f"[{'-' * at}o{'-' * (cells - 1 - at)}] {memory:,} memory"
     yield text
-    least = waiting_part(line)
-    if least is not None and least > _MOSTLY:
+    if line.busiest is not None and line.busiest.waiting > _MOSTLY:
         yield "  but every thread waits for more than half of its cycles: overlap first"
 
 
@@ -342,23 +333,16 @@ def _ends(buffer: CircularBuffer) -> tuple[str, str]:
 # The page of a simulated operation.
 
 
-def _sim_pages(log: TtlangLog) -> Iterator[list[str]]:
-    for operation in log.sim.operations if log.sim else ():
-        yield list(_operation_page(operation))
-
-
 def _operation_page(one: SimOperation) -> Iterator[str]:
     grid = f", grid {'x'.join(map(str, one.grid))}" if one.grid else ""
-    nodes = f"{one.nodes_working} of {counted(len(one.node_tiles), 'node')} take tiles{grid}"
+    nodes = f"{one.nodes_working} of {counted(one.nodes, 'node')} take tiles{grid}"
     yield f"operation {one.name or '(no name)'}    simulated: no times    {nodes}"
     each = one.copied_tiles / one.copies if one.copies else 0.0
     flight = "" if one.in_flight is None else f", {one.in_flight} in flight"
     yield _row("copies", f"{one.copies:,}", f"{each:.1f} tiles each{flight}")
-    declared = [buffer.bytes or 0 for buffer in one.declared]
-    taken = sum(declared) or sum(b.tiles * b.fullest * 2048 for b in one.buffers)
-    about = "" if declared else ", at least"
-    yield _row("L1 of a node", kib(taken), f"of {kib(L1_BUDGET_BYTES)}{about}",
-               "" if about else _part(taken, L1_BUDGET_BYTES))  # fmt: skip
+    about = "" if one.declared else ", at least"
+    yield _row("L1 of a node", kib(l1_of(one)), f"of {kib(L1_BUDGET_BYTES)}{about}",
+               "" if about else _part(l1_of(one), L1_BUDGET_BYTES))  # fmt: skip
     for buffer in one.declared:
         shape = "x".join(map(str, buffer.shape))
         yield f"  buffer        {buffer.name}: {shape} tiles, block_count {buffer.block_count}"
@@ -421,29 +405,25 @@ def goals_of(
 ) -> tuple[Goals, ...]:
     """Return the goals of named kernels, or of the longest."""
     asked = {finding.code: finding for finding in findings}
-    kernels = all_kernels(log)
-    named = [kernel for kernel in kernels if kernel.program.name] or sorted(
-        kernels, key=lambda kernel: -kernel.time_ns
-    )
+    named = [kernel for kernel in log.kernels if kernel.program.name]
+    longest = sorted(log.kernels, key=lambda kernel: -kernel.time_ns)[:1]
     where = measured_at(log, facts)
-    blocks = blocks_of(log, facts)
-    by_name = {} if isinstance(blocks, str) else {each.name: each for each in blocks}
-    if not named:
-        goals = [_goal_of_rules(name, codes, asked) for name, codes in _GOALS.items()]
+    blocks = {each.name: each for each in blocks_of(log, facts)}
+    if not longest:
+        goals = [_goal_of_rules(name, asked) for name in _GOALS]
         title = "simulated operations: no time" if log.sim else "profiles: no wall time"
         if log.sim and len(log.sim.operations) == 1:
-            title = f"{name_of(log.sim.operations[0])}, simulated: no time"
-        simulated = log.sim is not None
+            title = f"{log.sim.operations[0]}, simulated: no time"
         first = _first(goals, asked, None)
-        if simulated and first == _UNMEASURED:
+        if log.sim and first == _UNMEASURED:
             first = "state the chip, --fact target=n150; times are measured on hardware"
-        return (Goals(title, tuple(goals), first, where, simulated=simulated),)
+        return (Goals(title, tuple(goals), first, where, simulated=log.sim is not None),)
     told = []
-    for kernel in named[:1] if not named[0].program.name else named[:_MOST_PROGRAMS]:
+    for kernel in named[:_MOST_PROGRAMS] or longest:
         goals = [
             _cores_goal(kernel, asked, target_cores(facts)),
             _traffic_goal(kernel, asked),
-            _blocks_goal(by_name.get(str(kernel)), asked),
+            _blocks_goal(blocks.get(str(kernel)), asked),
         ]
         title = f"{kernel.program.name or str(kernel)}: {duration(kernel.time_ns)}"
         title += ", instrumented" if log.is_instrumented else ""
@@ -451,35 +431,38 @@ def goals_of(
     return tuple(told)
 
 
-def _goal_of_rules(name: str, codes: Sequence[str], asked: Mapping[str, Finding]) -> Goal:
-    own = [asked[code] for code in codes if code in asked]
-    number = list(_GOALS).index(name) + 1
+def _goal_of_rules(name: str, asked: Mapping[str, Finding]) -> Goal:
+    own = [asked[code] for code in _GOALS[name] if code in asked]
     found = [finding for finding in own if finding.stands]
     shown = found or [one for one in own if one.outcome is not RuleOutcome.NOT_APPLICABLE] or own
     state = _STATES[shown[0].outcome] if shown else State.NOT_MEASURED
     text = (shown[0].reason or "") if shown and state is State.OPEN else ""
-    return Goal(number, name, state, text, tuple(one.code for one in found or own))
+    codes = tuple(one.code for one in found or own)
+    return Goal(list(_GOALS).index(name) + 1, name, state, text, codes)
 
 
 def _cores_goal(kernel: Kernel, asked: Mapping[str, Finding], target: int | None) -> Goal:
-    program, there = kernel.program, target or kernel.cores_there
+    goal, cores, there = _goal_of_rules("cores", asked), kernel.program.cores, target
+    there = there or kernel.cores_there
     if not there:
-        return _goal_of_rules("cores", _GOALS["cores"], asked)
-    text, board = f"{program.cores} of {there}", board_of_arch(kernel.arch)
+        return goal
+    text, board = f"{cores} of {there}", board_of_arch(kernel.arch)
     peak = kernel.time_ns * board.dram_gb_s if board else 0.0
     saving = max(0.0, kernel.time_ns - least_ns(kernel, there))
-    done = (
-        program.cores >= _ENOUGH_CORES * there
-        or (peak and kernel.dram_bytes >= _ENOUGH_BANDWIDTH * peak)
-        or 0 < kernel.writes <= program.cores
-        or not saving
-    )
     codes = tuple(code for code in _GOALS["cores"] if code == "TTP801" or _stands(asked, code))
-    if done:
-        return Goal(1, "cores", State.DONE, text, codes)
+    goal = replace(goal, text=text, codes=codes)
+    if (
+        cores >= _ENOUGH_CORES * there
+        or (peak and kernel.dram_bytes >= _ENOUGH_BANDWIDTH * peak)
+        or 0 < kernel.writes <= cores
+        or not saving
+    ):
+        return replace(goal, state=State.DONE)
     if kernel.waits:
-        return Goal(1, "cores", State.NOT_APPLICABLE, f"{text}: they wait, more would too", codes)
-    return Goal(1, "cores", State.OPEN, f"{text}: up to {duration(saving)}", codes, saving)
+        text += ": they wait, more would too"
+        return replace(goal, state=State.NOT_APPLICABLE, text=text)
+    text += f": up to {duration(saving)}"
+    return replace(goal, state=State.OPEN, text=text, saving_ns=saving)
 
 
 def _stands(asked: Mapping[str, Finding], code: str) -> bool:
@@ -488,23 +471,21 @@ def _stands(asked: Mapping[str, Finding], code: str) -> bool:
 
 def _traffic_goal(kernel: Kernel, asked: Mapping[str, Finding]) -> Goal:
     read, written = kernel.program.dram_read.bytes, kernel.program.dram_write.bytes
-    goal = _goal_of_rules("traffic", _GOALS["traffic"], asked)
     text = f"{read / written:.1f} B read per B written" if written else "nothing is written"
-    saving = None
-    if _stands(asked, "TTP811"):
-        saving = asked["TTP811"].saving_ns
-        text = f"{text}; at most {duration(saving or 0.0)}"
-    return Goal(2, "traffic", goal.state, text, goal.codes, saving)
+    saving = asked["TTP811"].saving_ns if _stands(asked, "TTP811") else None
+    text += f"; at most {duration(saving)}" if saving else ""
+    return replace(_goal_of_rules("traffic", asked), text=text, saving_ns=saving)
 
 
 def _blocks_goal(blocks: Blocks | None, asked: Mapping[str, Finding]) -> Goal:
-    goal = _goal_of_rules("blocks", _GOALS["blocks"][:1], asked)
+    known = {code: asked[code] for code in _GOALS["blocks"][:1] if code in asked}
+    goal = _goal_of_rules("blocks", known)
     if blocks is None:
         return replace(goal, text="ttnn 0.77 and newer do not count barriers")
     low, high = f"{blocks.least_ns / 1000:.1f}", f"{blocks.most_ns / 1000:.1f}"
     text = f"{blocks.tiles:.0f} tiles a wait; {low}-{high} µs in all"
-    saving = asked["TTP810"].saving_ns if _stands(asked, "TTP810") else None
-    return Goal(3, "blocks", goal.state, text, goal.codes, saving)
+    saving = known["TTP810"].saving_ns if _stands(known, "TTP810") else None
+    return replace(goal, text=text, saving_ns=saving)
 
 
 def _first(goals: Sequence[Goal], asked: Mapping[str, Finding], kernel: Kernel | None) -> str:
@@ -625,16 +606,15 @@ class KernelPair(NamedTuple):
 
 def kernel_pairs(before: TtlangLog, after: TtlangLog) -> list[KernelPair]:
     """Pair kernels by name; those without one by their position."""
-    first, second = all_kernels(before), all_kernels(after)
-    names = dict.fromkeys(k.program.name for k in (*first, *second) if k.program.name)
-    pairs: list[KernelPair] = []
-    for name in (*names, None):
-        ours, theirs = ([k for k in own if k.program.name == name] for own in (first, second))
-        for one, other in zip_longest(ours, theirs):
-            some = one or other
-            assert some is not None
-            pairs.append(KernelPair(name or f"program {some.program.program_id}", one, other))
-    return pairs
+    sides = before.kernels, after.kernels
+    names = dict.fromkeys(k.program.name for own in sides for k in own if k.program.name)
+    return [
+        KernelPair(name or f"program {(one or other).program.program_id}", one, other)
+        for name in (*names, None)
+        for one, other in zip_longest(
+            *([k for k in own if k.program.name == name] for own in sides)
+        )
+    ]
 
 
 def comparison_lines(before: TtlangLog, after: TtlangLog) -> Iterator[str]:
@@ -657,42 +637,31 @@ def comparison_lines(before: TtlangLog, after: TtlangLog) -> Iterator[str]:
 
 
 def _changes(before: Kernel, after: Kernel) -> Iterator[tuple[str, str, str, str]]:
+    kernels = before, after
     old, new = before.program, after.program
 
-    def ratio(one: float, other: float) -> str:
-        if one and not 0.5 <= other / one <= 2:
-            return f"x {other / one:.3g}"
-        return format_change(other / one - 1) if one else "-"
+    def row(
+        name: str, values: tuple[float, float], show: Callable[[float], str]
+    ) -> tuple[str, str, str, str]:
+        ratio = values[1] / values[0] if values[0] else None
+        times = ratio is not None and not 0.5 <= ratio <= 2 and name != "bandwidth"
+        change = "-" if ratio is None else f"x {ratio:.3g}" if times else format_change(ratio - 1)
+        return name, show(values[0]), show(values[1]), change
 
-    yield ("time", duration(before.time_ns), duration(after.time_ns),
-           ratio(before.time_ns, after.time_ns))  # fmt: skip
-    cores = [f"{k.program.cores} of {k.cores_there or '?'}" for k in (before, after)]
+    yield row("time", (before.time_ns, after.time_ns), duration)
+    cores = [f"{k.program.cores} of {k.cores_there or '?'}" for k in kernels]
     yield "cores", cores[0], cores[1], f"{new.cores - old.cores:+}".replace("+0", "0")
-    for name, one, other in (
-        ("DRAM read", old.dram_read.bytes, new.dram_read.bytes),
-        ("DRAM written", old.dram_write.bytes, new.dram_write.bytes),
-    ):
-        yield name, size(one), size(other), ratio(one, other)
-    rates = before.gb_s, after.gb_s
-    shown = [f"{rate:.1f} GB/s" for rate in rates]
-    yield (
-        "bandwidth",
-        shown[0],
-        shown[1],
-        format_change(rates[1] / rates[0] - 1) if rates[0] else "-",
-    )
+    yield row("DRAM read", (old.dram_read.bytes, new.dram_read.bytes), size)
+    yield row("DRAM written", (old.dram_write.bytes, new.dram_write.bytes), size)
+    yield row("bandwidth", (before.gb_s, after.gb_s), "{:.1f} GB/s".format)
     yield "tiles per wait", _per_wait(before), _per_wait(after), ""
 
 
 def _per_wait(kernel: Kernel) -> str:
-    if not has_barriers(kernel):
-        return "?"
-    program = kernel.program
-    read = kernel.reads / program.read_barriers if program.read_barriers else 0.0
-    written = kernel.writes / program.write_barriers if program.write_barriers else 0.0
-    if round(read) == round(written):
-        return f"{read:.0f} r/w"
-    return f"{read:.0f} r, {written:.0f} w"
+    tiles = {way: f"{tiles:.0f}" for way, tiles in kernel.tiles_per_wait.items()}
+    if len(set(tiles.values())) == 1:
+        return f"{next(iter(tiles.values()))} {'/'.join(tiles)}"
+    return ", ".join(f"{each} {way}" for way, each in tiles.items()) or "?"
 
 
 # What else two logs differ in: the bounds, the lines of kernels, the chips.

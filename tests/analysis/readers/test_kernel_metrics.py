@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.readers.device_csv import kernel_metrics, summary_metrics
+from pytest_ttnn_perf.analysis.readers.device_csv import kernel_metrics
 from pytest_ttnn_perf.analysis.readers.ttlang import (
     AutoProfile,
     PerfSummary,
@@ -26,8 +26,8 @@ KERNEL_TIME = Metric("kernel_time", "ns", Better.LOWER, Kind.TIME, Source.DEVICE
 PROFILE = AutoProfile(1_500, (), None, complete=True)
 ZONES = SignpostProfile(
     (
-        Signpost("my zone", "TRISC_0", 2, 70, 35, 35, 35),
-        Signpost("my zone", "TRISC_1", 2, 90, 45, 45, 45),
+        Signpost("my zone", "TRISC_0", 2, 70, 35),
+        Signpost("my zone", "TRISC_1", 2, 90, 45),
     ),
     complete=True,
 )
@@ -86,7 +86,6 @@ def test_the_only_program_has_metrics_with_bare_names() -> None:
         ),
     ]
     assert list(kernel_metrics(TtlangLog((once,)), file="log.txt")) == expected
-    assert list(summary_metrics(once, file="p.json")) == expected
 
 
 FIRST, SECOND, THIRD = program(1024, 10), program(2048, 20), program(3072, 30)
@@ -159,19 +158,15 @@ def test_a_cut_summary_has_no_numbers_though_some_are_there() -> None:
     assert list(kernel_metrics(log, file="log.txt")) == nothing(
         "a PERF SUMMARY is cut, or lacks lines"
     )
-    assert list(summary_metrics(cut, file="p.json")) == nothing(
-        "the summary is not whole", "p.json"
-    )
 
 
 def test_a_made_up_clock_gives_no_time_and_all_else() -> None:
     unknown = PerfSummary((program(),))
     log = TtlangLog((unknown,), problems=(Problem(1, ProblemKind.UNKNOWN_CHIP, ""),))
 
-    for found in (kernel_metrics(log, file="f"), summary_metrics(unknown, file="f")):
-        time, *others = found
-        assert [time] == nothing("the clock of the chip is not known", "f")
-        assert [each.samples for each in others] == [(4096,), (2048,), (5,), (4,), (11,), ()]
+    time, *others = kernel_metrics(log, file="f")
+    assert [time] == nothing("the clock of the chip is not known", "f")
+    assert [each.samples for each in others] == [(4096,), (2048,), (5,), (4,), (11,), ()]
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ CASES = [
         FOUND, 0.4, 1000 * (1 - 480 / 1000), "even TRISC_1, which waits least",
     ),
     Case("TTP809", printed(*READ), FOUND, 12.0, told="program 1 (kernel) reads 12.0 bytes"),
-    Case("TTP809", SIMULATED, FOUND, 17.0, told="tensor a 60 tiles read\ntensor b 8"),
+    Case("TTP809", SIMULATED, FOUND, 17.0, told="tensor a 60.0 tiles read\ntensor b 8"),
     # The log has C++: its blocks of 4 tiles take at least 48 KiB, and four times that fit.
     Case(
         "TTP810", coded(printed(SMALL), 4), FOUND, 64 * 160 / 100_000, 64 * 160 * 15 / 16,
@@ -163,7 +163,7 @@ CASES = [
                             production_shape="8192x8192"),
         FOUND, told="measured at 1/64 of the production tiles",
     ),
-    Case("TTP801", simulated(operation(1)), FOUND, 1.0, told="add on 1 node"),
+    Case("TTP801", simulated(operation(1)), FOUND, 1.0, told="add on 1 core"),
     Case("TTP801", simulated(operation(16)), UNKNOWN, told="state the fact target"),
     Case("TTP801", simulated(operation(16), target="n150"), FOUND, 0.25, told="of 64 cores"),
     Case("TTP801", simulated(operation(16, full=True), target="p150"), CLEAN),
