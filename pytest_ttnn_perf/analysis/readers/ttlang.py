@@ -165,7 +165,7 @@ class Kernel(NamedTuple):
 
     @property
     def barriers(self) -> int | None:
-        """The number of barriers: who transfers has some, or they were not counted."""
+        """The number of barriers; who transfers has some: None if uncounted."""
         return (self.program.read_barriers or 0) + (self.program.write_barriers or 0) or None
 
 

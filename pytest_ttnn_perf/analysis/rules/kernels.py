@@ -154,7 +154,7 @@ def target_cores(facts: Mapping[str, Scalar]) -> int | None:
 
 
 class _Grid(NamedTuple):
-    """The cores of a kernel, of those there; ``weight`` is its time, or its tiles."""
+    """The cores of a kernel; ``weight`` is its time, or its tiles."""
 
     kernel: Kernel | SimOperation
     cores: int
@@ -677,7 +677,7 @@ def kib(count: float) -> str:
 
 
 class Blocks(NamedTuple):
-    """The blocks of a kernel: ``waits`` of a core for them, and L1.
+    """The blocks of a kernel: the waits of a core, and L1.
 
     ``factor`` is how much larger they can be, ``shape`` what one is, if all are alike; ``least``:
     more L1 may be taken, by buffers that the output does not list.
@@ -711,9 +711,9 @@ class Blocks(NamedTuple):
         return f"blocks {self.factor} times as large"
 
     def grown(self, cores: int, tiles: float, facts: Mapping[str, Scalar]) -> Blocks:
-        """Return with how much larger blocks fit, divide, and leave all cores one.
+        """Find how much larger blocks can be.
 
-        ``tiles`` are those of the largest tensor, as it was measured.
+        They fit, divide, and leave all cores one. ``tiles`` are those of the largest tensor, as it was measured.
         """
         scale = (production_tiles(facts) or tiles) / tiles if tiles else 1.0
         own = int(self.waits * cores * scale / max(target_cores(facts) or cores, cores))
@@ -734,7 +734,7 @@ def blocks_of(log: TtlangLog, facts: Mapping[str, Scalar]) -> list[Blocks]:
 
 
 def l1_of(one: SimOperation) -> int:
-    """Return the bytes of a node's buffers; where they are not declared, at least."""
+    """Return the bytes of a node's buffers; at least, if undeclared."""
     if one.declared:
         return sum(buffer.bytes or 0 for buffer in one.declared)
     return sum(b.tiles * b.fullest * _TILE_BYTES["bfloat16"] for b in one.buffers)
