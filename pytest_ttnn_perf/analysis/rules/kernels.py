@@ -713,7 +713,8 @@ class Blocks(NamedTuple):
     def grown(self, cores: int, tiles: float, facts: Mapping[str, Scalar]) -> Blocks:
         """Find how much larger blocks can be.
 
-        They fit, divide, and leave all cores one. ``tiles`` are those of the largest tensor, as it was measured.
+        They fit, divide, and leave all cores one. ``tiles`` are those of the largest tensor, as
+        measured.
         """
         scale = (production_tiles(facts) or tiles) / tiles if tiles else 1.0
         own = int(self.waits * cores * scale / max(target_cores(facts) or cores, cores))
