@@ -26,7 +26,7 @@ from pytest_ttnn_perf.core.settings import (
 )
 from pytest_ttnn_perf.experiments.repository import Repository
 from pytest_ttnn_perf.report.tables import Result, json_text, printed, shown_path, stdout_style
-from pytest_ttnn_perf.report.terminal import print_progress
+from pytest_ttnn_perf.report.terminal import LiveLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,19 +76,20 @@ def run_ab(options: argparse.Namespace) -> Result:
     """
     from pytest_ttnn_perf.experiments.ab import ab
 
-    asked = _experiment(options, ("ab", options.ref), options.rest)
-    return ab(asked, options.ref, shape=options.format)
+    with LiveLine() as line:
+        asked = _experiment(options, ("ab", options.ref), options.rest, line)
+        return ab(asked, options.ref, shape=options.format)
 
 
 def _experiment(
-    options: argparse.Namespace, command: tuple[str, ...], argv: Sequence[str]
+    options: argparse.Namespace, command: tuple[str, ...], argv: Sequence[str], line: LiveLine
 ) -> Experiment:
     from pytest_ttnn_perf.experiments.rounds import Experiment
 
     argv = _with_command(options, argv)
     settings, same, seed = _settings_of(argv), tuple(options.same), options.order_seed
     return Experiment(
-        command, argv, options.rounds, Path.cwd(), settings, print_progress, same,
+        command, argv, options.rounds, Path.cwd(), settings, line.progress, same,
         seed=secrets.randbelow(_SEEDS) if seed is None else seed,
         build=settings.build if options.build is None else options.build or None,
     )  # fmt: skip
@@ -152,8 +153,11 @@ def run_bisect(options: argparse.Namespace) -> Result:
     from pytest_ttnn_perf.experiments.bisect import bisect
 
     bad, argv = split_bad(options.rest, Path.cwd())
-    asked = _experiment(options, ("bisect", options.good, bad), argv)
-    return bisect(asked, options.good, bad, options.metric, into=options.into, shape=options.format)
+    with LiveLine() as line:
+        asked = _experiment(options, ("bisect", options.good, bad), argv, line)
+        return bisect(
+            asked, options.good, bad, options.metric, into=options.into, shape=options.format
+        )
 
 
 def split_bad(words: Sequence[str], cwd: Path) -> tuple[str, list[str]]:
@@ -192,9 +196,12 @@ def run_calibrate(options: argparse.Namespace) -> Result:
     from pytest_ttnn_perf.experiments.calibrate import calibrate
     from pytest_ttnn_perf.experiments.rounds import Experiment
 
-    settings, sessions = project_settings(), options.sessions
-    asked = Experiment(("calibrate",), options.rest, sessions, Path.cwd(), settings, print_progress)
-    return calibrate(asked, shape=options.format)
+    with LiveLine() as line:
+        settings, sessions = project_settings(), options.sessions
+        asked = Experiment(
+            ("calibrate",), options.rest, sessions, Path.cwd(), settings, line.progress
+        )
+        return calibrate(asked, shape=options.format)
 
 
 def add_journal(parser: argparse.ArgumentParser) -> None:
@@ -260,8 +267,9 @@ def run_try(options: argparse.Namespace) -> Result:
     if not message:
         raise UsageError("-m: expected a few words on what was changed, found nothing")
     given = ("--base", options.base) if options.base is not None else ()
-    asked = _experiment(options, ("try", "-m", message, *given), options.rest)
-    tried = try_change(asked, message, options.base, approved_by=options.approved_by)
+    with LiveLine() as line:
+        asked = _experiment(options, ("try", "-m", message, *given), options.rest, line)
+        tried = try_change(asked, message, options.base, approved_by=options.approved_by)
     if options.format == "json":
         text = json_text(try_document(tried, cwd))
     else:

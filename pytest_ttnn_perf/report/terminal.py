@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 from msgspec import Struct
 
@@ -50,6 +51,7 @@ from pytest_ttnn_perf.report.tables import (
     Columns,
     Fit,
     Line,
+    cut_end,
     format_change,
     format_fraction,
     format_value,
@@ -70,10 +72,43 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.report.tables import Table
 
 
-def print_progress(text: str, milestone: bool) -> None:  # noqa: FBT001 (called by position)
-    if milestone:
-        sys.stderr.write(f"{inert(text)}\n")
-        sys.stderr.flush()
+#: Back to the first column, and away with what stands in the line.
+_CLEAR: Final = "\r\x1b[2K"
+
+
+class LiveLine:
+    """A line of a terminal that is rewritten, or a log."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = stream or sys.stderr
+        self._is_shown = False
+
+    def show(self, text: str) -> None:
+        self._is_shown = True
+        # One column less: some terminals go to the next line once the last one is written.
+        self._write(_CLEAR + cut_end(inert(text), shutil.get_terminal_size().columns - 1))
+
+    def progress(self, text: str, milestone: bool) -> None:  # noqa: FBT001 (called by position)
+        if self.stream.isatty():
+            self.show(text)
+        elif milestone:
+            self.stream.write(f"{inert(text)}\n")
+            self.stream.flush()
+
+    def clear(self) -> None:
+        if self._is_shown:
+            self._write(_CLEAR)
+            self._is_shown = False
+
+    def __enter__(self) -> LiveLine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def _write(self, text: str) -> None:
+        self.stream.write(text)
+        self.stream.flush()
 
 
 #: How many commands, or tests, are printed of many that are alike; the others are counted.
