@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import pty
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 from tests.behaviour.model import metric
 from tests.behaviour.turns import id_of, latencies, write_turns
 from tests.harness.golden import assert_golden
-from tests.harness.project import clean
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.behaviour.turns import Turn
     from tests.harness.project import Project, Ran
 
@@ -35,24 +27,6 @@ def bars_in(text: str) -> list[str]:
     return [re.sub(r", about .* left *$", "", line) for line in re.split(r"[\r\n]+", text) if line]
 
 
-# In processes.
-
-
-def on_a_terminal(folder: Path, *arguments: str) -> tuple[str, str]:
-    """Run ``ttnn-perf`` with stderr on a terminal; return stdout and what the terminal was sent."""
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "pytest_ttnn_perf.cli.main", *arguments]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=theirs)
-    os.close(theirs)
-    shown = b""
-    with contextlib.suppress(OSError):  # how a terminal says that nobody writes to it any more
-        while part := os.read(ours, 4096):
-            shown += part
-    os.close(ours)
-    stdout, _ = process.communicate(timeout=300)
-    return clean(stdout.decode()), shown.decode()
-
-
 def decoding(latency: float) -> Turn:
     samples = [latency * factor for factor in (0.99, 1.0, 1.01, 1.02)]
     rates = [1000 / sample for sample in samples]
@@ -60,7 +34,7 @@ def decoding(latency: float) -> Turn:
     return {"latency": metric(*samples), "rate": rate}
 
 
-def test_table_progress_on_a_terminal_and_words_for_pytest(project: Project) -> None:
+def test_table_progress_and_words_for_pytest(project: Project) -> None:
     write_turns(
         project,
         decode=[decoding(10.0), decoding(10.3)],
@@ -79,24 +53,13 @@ def test_table_progress_on_a_terminal_and_words_for_pytest(project: Project) -> 
     words = ["-k", "model and not other", "-m", "not slow", "--tb", "no", "-x", "--", "."]
 
     own = ("--sessions", "2", "--format", "table")
-    stdout, shown = on_a_terminal(
-        project.path, "calibrate", *words[:2], *own[:2], *words[2:4], *own[2:], *words[4:]
-    )
+    ran = project.cli_process("calibrate", *words[:2], *own[:2], *words[2:4], *own[2:], *words[4:])
 
-    assert_golden("calibrate_table", stdout)
+    assert_golden("calibrate_table", ran.text)
     assert not (project.path / "baselines").exists(), "nothing is stored unasked"
     told = [json.loads(line) for line in (project.path / "words.jsonl").read_text().splitlines()]
     assert [arguments[-len(words) :] for arguments in told] == [words] * 2
-    assert shown.endswith("\r\x1b[2K"), "nothing of it stays"
-    assert "\n" not in shown, "one line is rewritten"
-    assert bars_in(shown.replace("\x1b[2K", "")) == [
-        "session 1 of 2, test 0 of 2",
-        "session 1 of 2, test 1 of 2",
-        "session 1 of 2, test 2 of 2",
-        "session 2 of 2, test 0 of 2",
-        "session 2 of 2, test 1 of 2",
-        "session 2 of 2, test 2 of 2",
-    ]
+    assert bars_in(ran.errors) == ["session 1 of 2, test 2 of 2", "session 2 of 2, test 2 of 2"]
 
 
 def test_tests_that_went_wrong_in_a_session_are_named(project: Project) -> None:
