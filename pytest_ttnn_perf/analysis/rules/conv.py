@@ -409,7 +409,8 @@ def low_conv_efficiency(
     neighbours, as a reshard between two convolutions may cost more than it saves.
 
     ## What it saves
-    The time of the convolution, less twice what it takes at full speed.
+    The time of the convolution, less what it takes at the part of the roofline that the best one
+    of the same step reaches, of 30 to 50 %.
 
     ## When it is no problem
     Small convolutions end before the device is up to speed. By height, every core needs all
@@ -420,7 +421,10 @@ def low_conv_efficiency(
         return Answer.not_applicable(NO_CONVOLUTIONS)
     if all(each.least_ns is None for each in convolving):
         return Answer.not_measured(no_roofline(step, "convolution"))
-    slow = [each for each in convolving if shortfall_ns(each, efficiency.value)]
+    # Not more than the best of the same step: in real models it is 31 to 73 % of the roofline.
+    best = max((each.least_ns or 0.0) / (each.op.kernel_ns or 1.0) for each in convolving)
+    target = min(efficiency.value, max(best, _ALL_REACH))
+    slow = [each for each in convolving if shortfall_ns(each, target)]
     took = sum(each.op.kernel_ns for each in slow)
     reached = sum(each.least_ns or 0.0 for each in slow) / took if took else 1.0
 
@@ -428,16 +432,20 @@ def low_conv_efficiency(
         settings = _settings_to_try(placed.op)
         return f"{op_name(placed.op)} ({settings})" if settings else op_name(placed.op)
 
-    saved = {each.row: shortfall_ns(each, efficiency.value) for each in slow}
+    saved = {each.row: shortfall_ns(each, target) for each in slow}
     return check_savings(
         step,
         saved,
         share,
         sentence=f"{counted(len(slow), 'convolution')} at {percent(reached)} of {best_known(step)}",
         arithmetic=f"{duration(took)} − {duration(took - sum(saved.values()))} at "
-        f"{percent(efficiency.value)} of {best_known(step)}",
+        f"{percent(target)} of {best_known(step)}",
         name=named,
     )
+
+
+#: What the best convolutions of each of five real models reach at least, of the roofline.
+_ALL_REACH: Final = 0.3
 
 
 def _settings_to_try(op: Op) -> str:

@@ -301,7 +301,8 @@ def data_movement(
     loaded. Drop `ttnn.move`. Split a weight where its product is only cut apart.
 
     ## What it saves
-    The time of these ops and, inside replays, the gaps before them, if all can go.
+    The time of these ops and, inside replays, the gaps before them, if all can go. Not counted is a
+    reshape that would be a view only if rows were padded to multiples of 32.
 
     ## When it is no problem
     Models that rearrange by design, such as windows in attention. Not counted are Halo and the
@@ -322,6 +323,12 @@ def data_movement(
         if "concat" in op.signature.code.lower() and (lines[row].dram_fraction or 0.0) >= _FULL
     }
     moves = {row: each for row, each in removable(step, _rearranges).items() if row not in left_out}
+    texts = _data_movement_texts(step, moves)
+    # No view without padding the rows, in each op that works on them.
+    padded = {
+        row for row, op in ops if texts.get(row) == _TILED_RESHAPE and _is_ragged(op.signature)
+    }
+    moves = {row: each for row, each in moves.items() if row not in padded}
     took = share_of_step(step, sum(each.saved_ns for each in moves.values()))
     return check_removals(
         step,
@@ -329,7 +336,14 @@ def data_movement(
         share,
         noun="op",
         sentence=f"{took} of a step only rearranges data, in {counted(len(moves), 'op')}",
-    ).with_fix(_data_movement_advice(step, moves))
+    ).with_fix(advice_for((texts[row], each.saved_ns) for row, each in moves.items()))
+
+
+def _is_ragged(signature: Signature) -> bool:
+    shapes = _shape(signature.inputs), _shape(signature.outputs)
+    rows = [shape[-2] for shape in shapes if len(shape) > 1]
+    # A single row can be laid out in another way by the op that makes it.
+    return 1 not in rows and any(each % _TILE for each in rows)
 
 
 def _rearranges(signature: Signature) -> bool:
@@ -375,18 +389,17 @@ _OF_CONVOLUTION: Final = re.compile(r"^(?:PaddedSlice|Halo|InterleavedToSharded)
 _NONE: Final = Signature("")
 
 
-def _data_movement_advice(step: OpTable, moves: Mapping[int, Removal]) -> str:
+def _data_movement_texts(step: OpTable, moves: Mapping[int, Removal]) -> dict[int, str]:
     ops = critical_ops(step)
     signatures = [placed.op.signature for placed in ops]
-    weights: list[tuple[str, float]] = []
+    texts: dict[int, str] = {}
     for at, (row, _) in enumerate(ops):
         if row in moves:
             before, after = neighbours(at, len(ops), signatures.__getitem__)
             producer = _NONE if before is None else signatures[before]
             consumer = _NONE if after is None else signatures[after]
-            text = _advice_for(signatures[at], producer, consumer)
-            weights.append((text, moves[row].saved_ns))
-    return advice_for(weights)
+            texts[row] = _advice_for(signatures[at], producer, consumer)
+    return texts
 
 
 def _advice_for(own: Signature, producer: Signature, consumer: Signature) -> str:
@@ -631,7 +644,8 @@ def loops_of_small_ops(
 
     ## What it saves
     Of each turn but the first, up to 2 µs for each of its ops, and inside replays the gaps before
-    them. What they compute stays.
+    them; outside of replays these gaps beyond 1 µs each are named as the most. What they compute
+    stays.
 
     ## When it is no problem
     Where turns depend on each other, as in a recurrence.
@@ -649,6 +663,9 @@ def loops_of_small_ops(
         row: min(op.kernel_ns, LAUNCH_NS) for _, own, block in loops for row, op in own[block:]
     }
     gaps = launch_gaps_ns(step, saved)
+    untraced = [op.gap_ns or 0.0 for row, op in ops if row in saved and op.replay is None]
+    waited = sum(max(gap - LAUNCH_NS / 2, 0.0) for gap in untraced)
+    outside = f", and at most {duration(waited)} of gaps outside of replays" if waited else ""
     count = counted(sum(len(own) for _, own, _ in loops), "op")
     evidence = []
     for took, own, block in sorted(loops, key=lambda loop: -loop[0]):
@@ -669,7 +686,7 @@ def loops_of_small_ops(
         .saving(
             saved,
             f"up to 2 µs for each op but those of the first turn: "
-            f"{duration(sum(saved.values()))}{gaps_text(gaps, len(saved))}",
+            f"{duration(sum(saved.values()))}{gaps_text(gaps, len(saved))}{outside}",
             waiting_ns=gaps,
         )
         .with_fix(_FILL_AT_ONCE if fills else "")

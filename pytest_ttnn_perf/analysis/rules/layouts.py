@@ -98,6 +98,7 @@ _OF_IMAGES: Final = re.compile(
 #: Columns that are few enough to say that the tensor lies the wrong way.
 _FEW_COLUMNS: Final = 8
 _SINGLE: Final = "lay the rows of a batch out as one matrix: reshape {shape} to {better}"
+_UNMADE: Final = "have the op before make {better}, and drop the reshape from {shape}"
 _NARROW: Final = (
     "bring the longest extents last, {shape} as {better}: permute states and weights once, when "
     "they are made"
@@ -175,11 +176,14 @@ def tile_padding(step: OpTable, *, share: Limit = SHARE) -> Answer:
         f"narrow columns are not needed",
         arithmetic=f"that part of {duration(took)}: {duration(sum(saved.values()))}",
         name=named,
-    ).with_fix(advice_for((_padding_advice(shapes[row]), ns) for row, ns in saved.items()))
+    ).with_fix(
+        advice_for((_padding_advice(shapes[row], step.op(row)), ns) for row, ns in saved.items())
+    )
 
 
-def _padding_advice(tensor: Tensor) -> str:
-    text = _NARROW if _is_narrow(tensor) else _SINGLE
+def _padding_advice(tensor: Tensor, op: Op) -> str:
+    unmade = _UNMADE if op.signature.code.startswith("Reshape") else _SINGLE
+    text = _NARROW if _is_narrow(tensor) else unmade
     shapes = (tensor.shape, _better(tensor) or tensor.shape)
     shape, better = map(shape_text, shapes)
     return text.format(shape=shape, better=better)

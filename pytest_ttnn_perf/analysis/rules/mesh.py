@@ -243,6 +243,9 @@ _GATHER: Final = re.compile(r"all_?gather", re.IGNORECASE)
 _PASSES: Final = re.compile(r"concat|typecast|tilize|reshape|view|copy|to_|slice|pad", re.I)
 _PLACES: Final = re.compile(r"^(?:ArgMax|TopK|Sampling|Sort|PlusOne)", re.IGNORECASE)
 _ONE_OP: Final = "replace each reduce-scatter + all-gather pair with one `all_reduce_async` in L1"
+#: A broadcast to all devices, and the ops that sum up what each has got.
+_SUMS_UP: Final = re.compile(r"^Concat\S* (?:MorehSum|Sum|Reduce)", re.IGNORECASE)
+_SUMMED: Final = "replace all-broadcast, concat and sum with one `all_reduce`"
 _OTHER_OPS: Final = "devices ran different ops"
 
 
@@ -280,10 +283,15 @@ def collective_share(step: OpTable, *, share: Limit = SHARE) -> Answer:
     collectives = [each for each in ops if each.is_collective]
     took = sum(each.fastest_ns for each in collectives)
     saved, joined = _saved_exchanges(ops)
+    of_saved = (
+        took
+        + sum(each.op.kernel_ns for each in ops if each.row in saved)
+        - sum(each.op.kernel_ns for each in collectives if each.row in saved)
+    )
 
     def advice(each: _OnMesh) -> str:
         if each.row in joined:
-            return _ONE_OP
+            return joined[each.row]
         steps = ["use all links (`num_links`)"] if _has_one_link(each) else []
         steps += ["set `ttnn.Topology.Ring`"] if "Linear" in each.op.attributes else []
         return ", then ".join([*steps, "exchange bfloat8_b where PCC bears it"])
@@ -296,15 +304,13 @@ def collective_share(step: OpTable, *, share: Limit = SHARE) -> Answer:
         f"{counted(len(collectives), 'collective')}, excluding time spent waiting for other "
         "devices",
         arithmetic=f"bfloat8_b beyond 10 µs each, all-reduce for small pairs: "
-        f"{duration(took)} → {duration(took - sum(saved.values()))}",
-    ).with_fix(
-        advice_for((advice(each), saved[each.row]) for each in collectives if each.row in saved)
-    )
+        f"{duration(of_saved)} → {duration(of_saved - sum(saved.values()))}",
+    ).with_fix(advice_for((advice(each), saved[each.row]) for each in ops if each.row in saved))
 
 
-def _saved_exchanges(ops: Sequence[_OnMesh]) -> tuple[dict[int, float], set[int]]:
+def _saved_exchanges(ops: Sequence[_OnMesh]) -> tuple[dict[int, float], dict[int, str]]:
     saved: dict[int, float] = {}
-    joined: set[int] = set()
+    joined: dict[int, str] = {}
     scattered: int | None = None
     for at, each in enumerate(ops):
         if not each.is_collective:
@@ -321,7 +327,13 @@ def _saved_exchanges(ops: Sequence[_OnMesh]) -> tuple[dict[int, float], set[int]
             beyond = 0.0
         if near and small and _GATHER.search(signature.code):
             beyond = each.fastest_ns
-            joined.add(each.row)
+            joined[each.row] = _ONE_OP
+        summing = ops[at + 1 : at + 3]
+        codes = " ".join(after.op.signature.code for after in summing)
+        if small and "AllBroadcast" in signature.code and _SUMS_UP.search(codes):
+            beyond = max(0.0, each.fastest_ns - _LATENCY_NS)
+            joined.update(dict.fromkeys((each.row, *(after.row for after in summing)), _SUMMED))
+            saved.update((after.row, after.op.kernel_ns) for after in summing)
         scattered = at if _SCATTER.search(signature.code) else None
         if beyond:
             saved[each.row] = beyond

@@ -184,3 +184,20 @@ def test_narrower_weights_of_a_sharded_matmul_are_bound_by_its_few_cores() -> No
     finding = Ask("TTP101")(region_of("qwen27_incumbent_full_attention_ops.csv", "decode"))
     assert finding.saving_ns == pytest.approx(57_000, rel=0.05)
     assert "LoFi" in (finding.fix or "")
+
+
+def test_advice_promises_what_models_reach_and_removes_what_is_slow() -> None:
+    slow = Ask("TTP607")(ops_of("bh_p100_dlv3.csv"))
+    assert slow.saving_ns == pytest.approx(1_020_000, rel=0.02), "its best convolution: 43 %"
+    prefill = region_of("qwen3_32b_multichip.csv", "multichip_prefill")
+    assert not any("ReshapeView" in each.subject for each in Ask("TTP307")(prefill).evidence)
+    assert "of gaps outside of replays" in (Ask("TTP309")(prefill).arithmetic or "")
+    decode = region_of("qwen3_32b_multichip.csv", "multichip_decode")
+    assert "drop the reshape" in (Ask("TTP202")(decode).fix or "")
+
+
+def test_a_broadcast_that_is_summed_up_is_an_all_reduce() -> None:
+    decode = region_of("gpt_oss_multichip.csv", "gpt_oss_multichip_decode_layer12")
+    finding = Ask("TTP703")(decode)
+    assert "`all_reduce`" in (finding.fix or "")
+    assert finding.saving_ns == pytest.approx(52_000, rel=0.05)
