@@ -77,6 +77,21 @@ class Unread(NamedTuple):
     signposts: int = 0
 
 
+class Utilisation(NamedTuple):
+    """Fractions that counters and the network's monitor measured; None if unknown.
+
+    Those of processors are of the cycles of all cores; ``congestion`` is what it cost.
+    """
+
+    dram: float | None = None
+    noc: float | None = None
+    multicast: float | None = None
+    ethernet: float | None = None
+    congestion: float | None = None
+    fpu: float | None = None
+    sfpu: float | None = None
+
+
 class Op(NamedTuple):
     """One row of a table, times in nanoseconds; None if not recorded.
 
@@ -107,6 +122,8 @@ class Op(NamedTuple):
     line: int = 0
     call: int | None = None
     host_ns: float | None = None
+    measured: Utilisation | None = None
+    sub_device: int | None = None
 
 
 class Columns(Struct, frozen=True):
@@ -137,6 +154,8 @@ class Columns(Struct, frozen=True):
     line: Sequence[int] = ()
     call: Sequence[int | None] = ()
     host_ns: Sequence[float | None] = ()
+    measured: Sequence[Utilisation | None] = ()
+    sub_device: Sequence[int | None] = ()
 
     def at(self, places: Sequence[int]) -> Columns:
         columns = ((name, getattr(self, name)) for name in Columns.__struct_fields__)
@@ -234,6 +253,8 @@ class OpTable(Struct, frozen=True, dict=True):
             line=c.line[index] if c.line else 0,
             call=c.call[index] if c.call else None,
             host_ns=c.host_ns[index] if c.host_ns else None,
+            measured=c.measured[index] if c.measured else None,
+            sub_device=c.sub_device[index] if c.sub_device else None,
         )
 
     def __iter__(self) -> Iterator[Op]:

@@ -79,7 +79,8 @@ class Part(Struct, frozen=True):
     by and ``name`` what people call it; those of after, unless it was removed. ``count`` is per
     device, where it is largest; ``moved`` of them run at another place of the sequence.
     ``before_ns`` is what they took before. ``beside``: where a conversion came or went. A changed
-    setting is named though its change is ``within_noise``.
+    setting is named though its change is ``within_noise``. ``predicted_ns`` is what a finding on
+    the ops before, ``predicted_by``, would have saved.
     """
 
     change: ChangeKind
@@ -94,6 +95,8 @@ class Part(Struct, frozen=True):
     name: str = ""
     beside: str = ""
     within_noise: bool = False
+    predicted_ns: float | None = None
+    predicted_by: str = ""
 
 
 class Attribution(Struct, frozen=True):

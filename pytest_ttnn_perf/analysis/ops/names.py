@@ -24,7 +24,7 @@ from pytest_ttnn_perf.analysis.ops.roofline import (
     readers_per_bank,
     rooflines,
 )
-from pytest_ttnn_perf.core.ops import Category, category_of, short_code
+from pytest_ttnn_perf.core.ops import Category, Utilisation, category_of, short_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -535,8 +535,8 @@ class OpRow(NamedTuple):
     its fidelity. ``bound`` is what it cannot go below. ``stale``: with these shapes it would be
     faster than the chip, so they are not its own. ``region`` and ``step`` are where it belongs.
     ``cores`` are those that the profiler counts, ``working_cores`` those that have something to do.
-    ``share`` is of its step, ``saving_ns`` the time above the roofline. ``line`` and
-    ``call`` are those of the file.
+    ``share`` is of its step, ``saving_ns`` the time above the roofline. ``bound_basis``: whether
+    the fractions are measured or modelled. ``line`` and ``call`` are those of the file.
     """
 
     number: int
@@ -560,6 +560,7 @@ class OpRow(NamedTuple):
     stale: bool
     line: int | None = None
     call: int | None = None
+    sub_device: int | None = None
     category: str = ""
     share: float | None = None
     working_cores: int | None = None
@@ -567,9 +568,15 @@ class OpRow(NamedTuple):
     dtypes: str = ""
     memory: str = ""
     config: str = ""
+    bound_basis: str | None = None
     least_ns: float | None = None
     saving_ns: float | None = None
     host_ns: float | None = None
+    noc_fraction: float | None = None
+    multicast_fraction: float | None = None
+    ethernet_fraction: float | None = None
+    congestion_fraction: float | None = None
+    sfpu_fraction: float | None = None
 
 
 # What a row says of an op in a word or two: formats, places, sizes and settings.
@@ -761,6 +768,8 @@ def _op_row(op: Op, line: Roofline, words: Mapping[str, Any]) -> OpRow:
     moved = None if line.work.at_most else line.work.dram_bytes
     flops, kernel_ns, least_ns = line.work.flops, line.kernel_ns, line.least_ns
     known = bool(kernel_ns) and not line.stale
+    measured = op.measured or Utilisation()
+    seen = measured.dram is not None or measured.fpu is not None
     return OpRow(
         **words,
         number=op.number,
@@ -782,9 +791,16 @@ def _op_row(op: Op, line: Roofline, words: Mapping[str, Any]) -> OpRow:
         stale=line.stale,
         line=op.line or None,
         call=op.call,
+        sub_device=op.sub_device,
+        bound_basis=("measured" if seen else "modelled") if line.bound else None,
         least_ns=least_ns,
         saving_ns=None if least_ns is None else max(0.0, kernel_ns - least_ns),
         host_ns=op.host_ns,
+        noc_fraction=measured.noc,
+        multicast_fraction=measured.multicast,
+        ethernet_fraction=measured.ethernet,
+        congestion_fraction=measured.congestion,
+        sfpu_fraction=measured.sfpu,
     )
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         OpTable,
         Signature,
         Tensor,
+        Utilisation,
     )
 
 
@@ -116,6 +117,7 @@ class Roofline(NamedTuple):
 
     What is ``stale`` has shapes that are not its own, and has no roofline: with them it would be
     faster than the chip. Those of a cached program are of the call that made it.
+    Fractions that were ``measured`` count before those of the model.
     """
 
     kernel_ns: float
@@ -123,10 +125,13 @@ class Roofline(NamedTuple):
     dram_ns: float | None
     compute_ns: float | None
     stale: bool = False
+    measured: Utilisation | None = None
 
     @property
     def dram_fraction(self) -> float | None:
         """The fraction of the DRAM bandwidth; None if unknown."""
+        if self.measured and self.measured.dram is not None:
+            return self.measured.dram
         if self.dram_ns is None or self.work.at_most or self.stale or not self.kernel_ns:
             return None
         return self.dram_ns / self.kernel_ns
@@ -134,6 +139,8 @@ class Roofline(NamedTuple):
     @property
     def compute_fraction(self) -> float | None:
         """The fraction of its cores' peak at its fidelity; None if unknown."""
+        if self.measured and self.measured.fpu is not None:
+            return self.measured.fpu
         if self.compute_ns is None or self.stale or not self.kernel_ns:
             return None
         return self.compute_ns / self.kernel_ns
@@ -141,7 +148,8 @@ class Roofline(NamedTuple):
     @property
     def least_ns(self) -> float | None:
         """The least time, reading everything once; None if unknown."""
-        if self.dram_fraction is None or self.compute_fraction is None:
+        model = self._replace(measured=None) if self.measured else self
+        if model.dram_fraction is None or model.compute_fraction is None:
             return None
         moved = self.work.dram_bytes or 0.0
         once = 1 - self.work.again_bytes / moved if moved else 1.0
@@ -183,6 +191,9 @@ def rooflines(table: OpTable) -> Sequence[Roofline]:
                 table.fidelities[fidelity] if fidelity >= 0 else None,
             )
         found.append(Roofline(kernel_ns, *least, _is_too_fast(kernel_ns, *least)))
+    if columns.measured:
+        pairs = zip(found, columns.measured, strict=True)
+        found = [line._replace(measured=measured) for line, measured in pairs]
     return tuple(found)
 
 

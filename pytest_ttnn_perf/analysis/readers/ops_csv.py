@@ -30,6 +30,7 @@ from pytest_ttnn_perf.core.ops import (
     Signpost,
     Tensor,
     Unread,
+    Utilisation,
 )
 
 if TYPE_CHECKING:
@@ -56,9 +57,15 @@ FW_TIME: Final = "DEVICE FW DURATION [ns]"
 KERNEL_TIME: Final = "DEVICE KERNEL DURATION [ns]"
 GAP: Final = "OP TO OP LATENCY [ns]"
 _ATTRIBUTES: Final = "ATTRIBUTES"
+#: What was measured beside the times, in percent, in the order of the fields of ``Utilisation``.
+_MEASURED: Final = (
+    "DRAM BW UTIL (%)", "NOC UTIL (%)", "MULTICAST NOC UTIL (%)", "ETH BW UTIL (%)",
+    "NPE CONG IMPACT (%)", "Avg FPU util on full grid (%)", "Avg SFPU util on full grid (%)",
+)  # fmt: skip
 #: Columns whose values many rows share, in the order of the fields of ``_Kind``.
 _OF_KIND: Final = (
     OP_TYPE, DEVICE, ARCH, "MATH FIDELITY", CORES, AVAILABLE_CORES, "PM IDEAL [ns]", TRACE,
+    "SUB DEVICE ID", *_MEASURED,
 )  # fmt: skip
 #: Where the time of an op may stand, best first. Quasar reports it per type of processor; these run
 #: side by side, so the op takes as long as the slower of them, not as both together.
@@ -486,15 +493,19 @@ class _Kind(NamedTuple):
     available_cores: int | None
     ideal_ns: float | None
     trace: int | None
+    sub_device: int | None
+    measured: Utilisation | None
 
 
 def _kind(cells: tuple[str, ...]) -> _Kind:
-    readers = (text, count, text, text, count, count, number, whole)
+    readers = (text, count, text, text, count, count, number, whole, whole, *[number] * 7)
     values: list[Any] = [
         in_column(name, read, cell)
         for name, read, cell in zip(_OF_KIND, readers, cells, strict=True)
     ]
-    op_type, device, arch, fidelity, cores, available, ideal_ns, trace = values
+    op_type, device, arch, fidelity, cores, available, ideal_ns, trace, sub_device = values[:9]
+    percents = [None if value is None else value / 100 for value in values[9:]]
+    measured = None if percents.count(None) == len(percents) else Utilisation(*percents)
     role = _Role.UNKNOWN
     if op_type == "signpost":
         role = _Role.SIGNPOST
@@ -506,7 +517,8 @@ def _kind(cells: tuple[str, ...]) -> _Kind:
         role = _Role.NOWHERE
     if ideal_ns is not None and ideal_ns <= _NO_MODEL_NS:
         ideal_ns = None
-    return _Kind(role, device, arch.lower() or None, fidelity, cores, available, ideal_ns, trace)
+    setup = (arch.lower() or None, fidelity, cores, available, ideal_ns, trace, sub_device)
+    return _Kind(role, device, *setup, measured)
 
 
 def _signature(operands: Sequence[_Operand], cells: tuple[str, ...]) -> Signature:
@@ -676,6 +688,8 @@ class _Collector:
                 line=lines,
                 call=calls,
                 host_ns=host_ns,
+                measured=_unless_blank([k.measured for k in kinds]),
+                sub_device=_unless_blank([k.sub_device for k in kinds]),
             )
         )
         blank = [unread for call, unread in self._blank if call not in self._replayed]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from pytest_ttnn_perf.analysis.checklist.runner import all_rules, in_regions
 from pytest_ttnn_perf.analysis.ops.align import (
     Attribution,
     Cause,
@@ -16,15 +19,18 @@ from pytest_ttnn_perf.analysis.ops.align import (
     attribute,
     attribute_regions,
 )
+from pytest_ttnn_perf.analysis.ops.names import op_name
 from pytest_ttnn_perf.analysis.ops.regions import (
     region_named,
     regions_of,
+    step_of,
     step_times_ns,
     why_invalid,
 )
 from pytest_ttnn_perf.analysis.readers.detect import op_table_of
 from pytest_ttnn_perf.analysis.show.kernels import hardware_changes, platform_of_ops
 from pytest_ttnn_perf.core.errors import InputError, UsageError
+from pytest_ttnn_perf.core.finding import Input, Subject
 from pytest_ttnn_perf.core.metric import Metric, median
 from pytest_ttnn_perf.core.ops import short_code
 from pytest_ttnn_perf.core.text import counted
@@ -44,7 +50,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.analysis.ops.regions import Region
-    from pytest_ttnn_perf.core.ops import OpGroups
+    from pytest_ttnn_perf.core.ops import OpGroups, OpTable
     from pytest_ttnn_perf.report.tables import Block
 
 
@@ -98,7 +104,8 @@ def compare_captures(
         notes = (f"not the same hardware: {', '.join(differs)}",)
     if region is not None:
         pair = region_named(first, region, before.name), region_named(second, region, after.name)
-        return CaptureComparison((attribute(first, second, pair),), notes=notes)
+        change = _predicted(attribute(first, second, pair), first, pair[0].name)
+        return CaptureComparison((change,), notes=notes)
     ours, theirs = regions_of(first).regions, regions_of(second).regions
     pairs = _pairs(ours, theirs)
     if not pairs:
@@ -111,7 +118,9 @@ def compare_captures(
         for each in regions
         if not any(each is other for other in paired)
     ]
-    changes = tuple(attribute(first, second, pair) for pair in pairs)
+    changes = tuple(
+        _predicted(attribute(first, second, pair), first, pair[0].name) for pair in pairs
+    )
     notes += tuple(
         f"{then.name or 'the only region'} before is compared with {now.name or 'the only one'}"
         for then, now in pairs
@@ -138,6 +147,59 @@ def _is_like(one: Region, other: Region) -> bool:
     """Return whether one name has all words of the other."""
     words, others = ({*region.name.split("_")} for region in (one, other))
     return bool(one.name and other.name) and (words <= others or others <= words)
+
+
+#: What a finding of a rule proposes to change, in the words of causes; gone: of ops that went.
+_PROPOSED: Final = {
+    "TTP10[124]": r" dtype ",
+    "TTP103": r"^fidelity |math_approx|fp32_dest",
+    "TTP20[123]": r" layout |^gone",
+    "TTP302": r" memory |^shard|^gone",
+    "TTP303": r" memory ",
+    "TTP30[58]|TTP321": r"cores |^shard|grid| memory |config",
+    "TTP307": r" shape | layout |^gone",
+    "TTP310": r"^activation |^gone",
+    "TTP311": r"DRAMSharded|DRAM_WIDTH_SHARDED|^num_workers",
+    "TTP31[4-9]": r"config|block|^per_core|cores |^fidelity | memory |^num_workers|acc",
+    "TTP60": r"block|buffer|cores |^shard| memory |^fidelity ",
+}
+
+
+def _predicted(attribution: Attribution, table: OpTable, region: str) -> Attribution:
+    """Add what findings on the region before predicted of its ops."""
+    regions = {each.region: each for each in in_regions(Subject(ops=table))}
+    before = regions.get(region, regions.get(""))
+    if before is None or before.ops is None:
+        return attribution
+    step = step_of(before.ops)
+    claims: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for rule in all_rules():
+        if Input.OPS not in rule.needs or rule.looks_at_others or before.why_absent(*rule.needs):
+            continue
+        for row, saved_ns in rule.check(before).savings.items():
+            op = step.op(row)
+            claims[op_name(op.signature, op.attributes)][rule.code].append(saved_ns)
+    parts = (_with_prediction(part, claims.get(part.name, {})) for part in attribution.parts)
+    return replace(attribution, parts=tuple(parts))
+
+
+def _with_prediction(part: Part, claims: Mapping[str, Sequence[float]]) -> Part:
+    """Take the largest claim on what changed.
+
+    Ways to the same end do not add up.
+    """
+    changed = [str(cause) for cause in part.causes]
+    changed = ["gone"] if part.change is ChangeKind.REMOVED else changed
+    fitting = {
+        code: math.fsum(saved) / len(saved) * part.count
+        for code, saved in claims.items()
+        for codes, whats in _PROPOSED.items()
+        if re.match(codes, code) and any(re.search(whats, each) for each in changed)
+    }
+    if not fitting or part.delta_ns >= 0 or part.within_noise:
+        return part
+    code = max(fitting, key=fitting.__getitem__)
+    return replace(part, predicted_ns=fitting[code], predicted_by=code)
 
 
 #: Display units, longest first, with their nanoseconds.
@@ -379,6 +441,8 @@ def _part_document(part: Part) -> dict[str, object]:
         "before_ns": part.before_ns,
         "moved": part.moved,
         "within_noise": part.within_noise,
+        "predicted_ns": part.predicted_ns,
+        "predicted_by": part.predicted_by,
     }
 
 
@@ -427,6 +491,9 @@ def _lines(attribution: Attribution) -> Iterator[Block]:
             relative = format_change(part.delta_ns / part.before_ns)
         why = _why(part, most=_CAUSES_IN_TABLE) or changed_alone
         why += "; within its noise" if part.within_noise else ""
+        if part.predicted_ns is not None:
+            both = (format_value(_TIME, ns) for ns in (part.predicted_ns, -part.delta_ns))
+            why += "; {} predicted {}, got {}".format(part.predicted_by, *both)
         cells.append((figure, relative, _label(part), why))
     if rest:
         cells.append((figures.terms[-2], "", f"{len(rest)} smaller ones", ""))

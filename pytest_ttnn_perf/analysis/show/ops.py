@@ -56,6 +56,9 @@ _BY_WORTH: Final = (
     _Column("above µs", lambda row: "-" if row.saving_ns is None else _us(row.saving_ns)),
     _Column("GB/s", lambda row: _whole(row.dram_gb_s)),
     _Column("TFLOPs", lambda row: "-" if row.tflops is None else f"{row.tflops:.1f}"),
+    _Column("NoC %", lambda row: _percent(row.noc_fraction)),
+    _Column("eth %", lambda row: _percent(row.ethernet_fraction)),
+    _Column("sub", lambda row: _whole(row.sub_device)),
     _Column("call", lambda row: _whole(row.call)),
     _Column("line", lambda row: _whole(row.line)),
     _Column("host µs", lambda row: "-" if row.host_ns is None else _us(row.host_ns)),
@@ -63,7 +66,7 @@ _BY_WORTH: Final = (
 #: The order in which they are shown.
 _SHOWN: Final = (
     "time µs", "%", "gap µs", "above µs", "cores", "bound", "DRAM %", "FLOP %", "GB/s", "TFLOPs",
-    "dtypes", "memory", "config", "call", "line", "host µs",
+    "NoC %", "eth %", "dtypes", "memory", "config", "sub", "call", "line", "host µs",
 )  # fmt: skip
 #: What the ops of a step are sorted by, largest first.
 SORTED_BY: Final[Mapping[str, Callable[[OpRow], float | None]]] = {
@@ -302,8 +305,9 @@ def _notes(table: OpTable, views: Sequence[OpView], rows: Sequence[OpRow]) -> It
         yield "stale: with these shapes the op would be faster than the chip; they are not its own"
     if any(view.layers for view in views):
         yield "layers: a time is the median of its repeats, % that of all of them"
-    if any(row.bound for view in views for row in view.rows):
-        yield f"DRAM %, FLOP %, bound: modelled{_on_board(table)}"
+    measured = {row.bound_basis for view in views for row in view.rows if row.bound_basis}
+    if measured:
+        yield f"DRAM %, FLOP %, bound: {' or '.join(sorted(measured))}{_on_board(table)}"
     if any("/" in row.memory for view in views for row in view.rows):
         yield "memory: W, H, B: width, height, block sharded; L1W/32: on so many cores"
     on_host = sum(table.columns.host)

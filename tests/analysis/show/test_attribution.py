@@ -181,3 +181,31 @@ def test_a_changed_setting_is_named_within_noise(project: Project) -> None:
     assert down["within_noise"]
     total = sum(part["delta_ns"] for part in decode["parts"]) + decode["unexplained_ns"]
     assert total == decode["delta_ns"]
+
+
+@pytest.mark.parametrize(
+    ("captures", "name", "code", "times_us"),
+    [
+        (("segformer_encoder_2024_10", "segformer_encoder_2025_02"),
+         "TilizeWithValPadding 1x256x5x32 ROW_MAJOR → TILE", "TTP203", (7878.0, 7878.0)),
+        (("gemma_sliding_decode_replicated_v1", "gemma_sliding_decode_final"),
+         "Matmul 1x1x1x5376 @ 5376x4096", "TTP311", (40.6, 39.3)),
+    ],
+)  # fmt: skip
+def test_what_a_finding_predicted_stands_beside_what_came(
+    project: Project, captures: tuple[str, str], name: str, code: str, times_us: tuple[float, float]
+) -> None:
+    parts = compared(project, *captures)["parts"]
+    part = next(part for part in parts if part["name"] == name and part["predicted_by"])
+    assert part["predicted_by"] == code
+    # What rules estimate may become better; that they foresaw this change may not get lost.
+    assert part["predicted_ns"] / 1000 == pytest.approx(times_us[0], rel=0.5)
+    assert -part["delta_ns"] / 1000 == pytest.approx(times_us[1], rel=0.01)
+
+
+def test_regions_pair_by_the_words_of_their_names(project: Project) -> None:
+    found = compared(project, "llama70b_final", "llama70b_mc_final")
+    assert [each["region"] for each in found["regions"]] == [
+        "multichip_prefill", "multichip_trace_decode",
+    ]  # fmt: skip
+    assert "decode before is compared with multichip_trace_decode" in found["notes"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
+from tests.harness.captures import capture, op
 from tests.harness.corpus import corpus
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ def rows_of(project: Project, name: str, *options: str) -> list[dict[str, Any]]:
         ("llama70b_final", 373, {
             "dtypes": "BF16 x BFP4 => BF16", "size": "32x8192x28672", "working_cores": 100,
             "memory": "L1 x DRAM => L1W/100", "config": "1D w2 sub 1x3 core 1x9 L1acc",
-            "line": 420, "call": 381953, "category": "matmul",
+            "line": 420, "call": 381953, "category": "matmul", "bound_basis": "modelled",
         }),
         # Weights in all banks of DRAM: a core per bank computes, whatever the profiler counts.
         ("gemma_sliding_decode_final", 424, {
@@ -103,6 +106,32 @@ def test_the_chip_follows_from_its_clock_and_may_be_named(project: Project) -> N
     assert "bh_p100_dlv3.csv is of blackhole" in refused.errors
     assert "add --ops" in project.cli("show", file, "--board", "p100").errors
     assert "n150, p100 or p150" in project.cli("check", file, "--board", "p999").errors
+
+
+MEASURED = {
+    "DRAM BW UTIL (%)": "71.0", "NOC UTIL (%)": "12.5", "ETH BW UTIL (%)": "3.0",
+    "Avg FPU util on full grid (%)": "20.0", "HOST DURATION [ns]": "5200", "SUB DEVICE ID": "1",
+}  # fmt: skip
+
+
+def test_what_was_measured_comes_before_a_model(project: Project) -> None:
+    text = capture(op("MatmulDeviceOperation", 60_000), op("MatmulDeviceOperation", 50_000))
+    head, first, *others = csv.reader(io.StringIO(text))
+    rows = [
+        [*head, *MEASURED],
+        [*first, *MEASURED.values()],
+        *([*row, *[""] * 6] for row in others),
+    ]
+    lines = io.StringIO()
+    csv.writer(lines).writerows(rows)
+    (project.path / "counted.csv").write_text(lines.getvalue())
+    found = json.loads(project.cli("show", "counted.csv", "--ops", "--format", "json").text)["ops"]
+    keys = ("dram_fraction", "compute_fraction", "noc_fraction", "ethernet_fraction", "bound")
+    assert [found[0][key] for key in keys] == [0.71, 0.2, 0.125, 0.03, "DRAM"]
+    assert (found[0]["bound_basis"], found[0]["host_ns"], found[0]["sub_device"]) == (
+        "measured", 5200.0, 1,
+    )  # fmt: skip
+    assert found[1]["bound_basis"] != "measured"
 
 
 STREAMED = (
