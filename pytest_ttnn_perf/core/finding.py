@@ -97,10 +97,18 @@ def family_of(code: str) -> Family:
 
 #: Codes of rules that are part of another one now, which answers to them.
 MERGED: Final = {
+    "TTP005": "TTP001",
+    "TTP008": "TTP010",
+    "TTP009": "TTP010",
+    "TTP102": "TTP104",
+    "TTP201": "TTP203",
     "TTP301": "TTP303",
+    "TTP304": "TTP303",
+    "TTP306": "TTP305",
     "TTP312": "TTP314",
     "TTP313": "TTP314",
     "TTP501": "TTP502",
+    "TTP602": "TTP607",
     "TTP604": "TTP603",
     "TTP606": "TTP607",
     "TTP903": "TTP901",
@@ -136,7 +144,7 @@ class Role(Enum):
     ABOUT_MACHINE = "004 006"
     #: It looks at what its step is about. Others look at settings and at what is left to do: while
     #: all of these are silent, nothing that the others say makes the step done.
-    DECIDES_STEP = "101 103 201 203 303 305 316 401 402 404 502 503 601 602 603 607 703 704 901"
+    DECIDES_STEP = "101 103 203 303 305 316 401 402 404 502 503 601 603 607 703 704 901"
     #: It keeps the final PCC open.
     GUARDS_PCC = "901 902 907 909"
     #: It says what no rule explains: where that is most of a step, silence means nothing.

@@ -98,8 +98,7 @@ class Op(NamedTuple):
     ``gap_ns`` is from the end of the device's previous kernel. ``ideal_ns`` is None as well where
     the profiler has no model of the op. ``replay`` counts executions of a ``trace``. ``attributes``
     is the profiler's own text. ``host`` marks a fallback on the host: its ``device`` is HOST and no
-    kernel ran, so its ``kernel_ns`` is 0. ``core_min_ns`` and ``core_max_ns`` are the kernel times
-    of the cores that worked least and most. ``number`` is its place in the whole capture, from 1.
+    kernel ran, so its ``kernel_ns`` is 0. ``number`` is its place in the whole capture, from 1.
     ``line`` is where the file has it, ``call`` its GLOBAL CALL COUNT, ``host_ns`` the call's time.
     """
 
@@ -116,8 +115,6 @@ class Op(NamedTuple):
     replay: int | None
     start_cycle: int | None
     host: bool
-    core_min_ns: float | None = None
-    core_max_ns: float | None = None
     number: int = 0
     line: int = 0
     call: int | None = None
@@ -148,8 +145,6 @@ class Columns(Struct, frozen=True):
     replay: Sequence[int | None] = ()
     start_cycle: Sequence[int | None] = ()
     host: Sequence[bool] = ()
-    core_min_ns: Sequence[float | None] = ()
-    core_max_ns: Sequence[float | None] = ()
     number: Sequence[int] = ()
     line: Sequence[int] = ()
     call: Sequence[int | None] = ()
@@ -247,8 +242,6 @@ class OpTable(Struct, frozen=True, dict=True):
             replay=c.replay[index],
             start_cycle=c.start_cycle[index],
             host=c.host[index],
-            core_min_ns=c.core_min_ns[index] if c.core_min_ns else None,
-            core_max_ns=c.core_max_ns[index] if c.core_max_ns else None,
             number=c.number[index] if c.number else index + 1,
             line=c.line[index] if c.line else 0,
             call=c.call[index] if c.call else None,

@@ -408,9 +408,9 @@ def nothing_gated(observation: Observation) -> Answer:
     """A test that is to be gated ends without a gated number.
 
     ## What it finds
-    Tests with the `ttnn_perf` marker or fixture of which no number is gated. Those that a marker of
-    the setting `markers` takes in end as `NO_DATA` instead, which `--ttnn-perf-missing=warn` lets
-    pass. Those of `--ttnn-perf-all` and of `observe = "gate"` are not asked.
+    Tests with the `ttnn_perf` marker or fixture of which no number is gated. The ones that a marker
+    of the setting `markers` takes in end as `NO_DATA` instead, which `--ttnn-perf-missing=warn`
+    lets pass. Those of `--ttnn-perf-all` and of `observe = "gate"` are not asked.
 
     ## Why it matters
     Such a test passes however slow it becomes, and looks as if it were gated.
@@ -482,15 +482,15 @@ def device_behind_e2e(
 def low_io_overlap(
     subject: Subject,
     *,
-    overlap: Limit = Limit(0.5, "of the shorter one", "a choice: half of what could be hidden"),
+    overlap: Limit = Limit(0.5, "of the shorter one", "a choice: half of the hidden part"),
     worthwhile: Limit = Limit(0.1, "of the longer one", "a choice: less cannot save a tenth"),
 ) -> Answer:
     """Transfers and compute hardly run at the same time.
 
     ## What it finds
     The part of the shorter one that is hidden behind the longer one: (compute + transfer - both) /
-    min(compute, transfer), of what `ttnn_perf.measure_io_overlap(compute=, transfer=, both=)`
-    records. 1 is a perfect overlap, 0 none. Where one of both is short it is not asked.
+    min(compute, transfer), in `ttnn_perf.measure_io_overlap(compute=, transfer=, both=)` records. 1
+    is a perfect overlap, 0 none. Where one of both is short it is not asked.
 
     ## Why it matters
     What is not hidden is added to every call.
@@ -580,8 +580,8 @@ def pcc_below_limit(
 
     ## What it finds
     Correlations of an output with what was expected whose worst sample is below the limit, or does
-    not exist. The limit is that of the call, the marker or the setting `pcc`, else the one below.
-    It is not reported where the gate fails the PCC by itself.
+    not exist. The limit is set by the call, the marker or the setting `pcc`, else the one below. It
+    is not reported where the gate fails the PCC by itself.
 
     ## Why it matters
     A model that is fast and wrong is of no use to anybody.
@@ -638,7 +638,7 @@ def pcc_not_checked(observation: Observation) -> Answer:
 
     ## What to do
     Call `ttnn_perf.check_pcc(expected, actual)` with the output that `measure` returns; for models
-    that are judged as a whole, `check_accuracy` with `at_least`.
+    that are judged as one, `check_accuracy` with `at_least`.
 
     ## When it is no problem
     Tests of transfers, of compile times, and others that have no output to compare.
@@ -782,11 +782,11 @@ def pcc_error_grew(
         1e-4, "1 - PCC", "about seventy times what one rounding to bfloat16 leaves, 1.4e-6"
     ),
 ) -> Answer:
-    """A PCC passes, and its error is several times that of the baseline.
+    """A PCC passes, and its error is several times the error of the baseline.
 
     ## What it finds
     Correlations whose error, `1 - PCC`, has grown at least `growth` times and is now at least
-    `error`, though the drop is small enough for the gate: from 0.9999 to 0.9980 is twenty times the
+    `error`, though the drop is small enough for the gate. From 0.9999 to 0.9980 is twenty times the
     error, and a drop of less than 0.002. The worst sample is compared with the median and with the
     worst of the accepted sessions; an error below 0.00001 counts as 0.00001.
 
@@ -865,10 +865,10 @@ def wrong_scale(
     """The output is far from the reference, though its PCC may be fine.
 
     ## What it finds
-    Relative L2 errors, `|actual - expected| / |expected|`, as `check_pcc` records them beside a
-    PCC, that are above `error`, or `growth` times what the PCC of the baseline leaves: an error of
-    `1 - PCC` is a relative L2 of `sqrt(2 * (1 - PCC))` where scale and offset are right. An error
-    of the baseline below 0.00001 counts as 0.00001.
+    Relative L2 errors, `|actual - expected| / |expected|`, recorded by `check_pcc`, that are above
+    `error`, or `growth` times what the PCC of the baseline leaves. An error of `1 - PCC` is a
+    relative L2 of `sqrt(2 * (1 - PCC))` where scale and offset are right. An error of the baseline
+    below 0.00001 counts as 0.00001.
 
     ## Why it matters
     A PCC sees neither scale nor offset: an output that is twice the reference has a PCC of 1.

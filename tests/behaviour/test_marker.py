@@ -87,7 +87,7 @@ def test_nearer_markers_win_keyword_by_keyword(project: Project) -> None:
 
             @pytest.mark.ttnn_perf(iterations=2, waive={"TTP101": "class"})
             class TestModel:
-                @pytest.mark.ttnn_perf(waive={"TTP102": "function"})
+                @pytest.mark.ttnn_perf(waive={"TTP104": "function"})
                 def test_model(self, ttnn_perf):
                     ttnn_perf.measure(int)
         """
@@ -98,7 +98,7 @@ def test_nearer_markers_win_keyword_by_keyword(project: Project) -> None:
     entry = entry_of(project, "test_model.py::TestModel::test_model")
     assert len(entry["metrics"]["wall_time"]["warmup"]) == 1
     assert len(entry["metrics"]["wall_time"]["samples"]) == 2
-    assert entry["waived"] == {"TTP102": "function"}
+    assert entry["waived"] == {"TTP104": "function"}
 
 
 @pytest.mark.parametrize("option", ["tolerance", "max_regression", "target"])

@@ -17,7 +17,7 @@ from tests.analysis.rules.test_plan import assert_sound
 
 #: Those whose savings are reckoned op by op.
 CODES = (
-    *("TTP101", "TTP102", "TTP103", "TTP104", "TTP202", "TTP311", "TTP314"),
+    *("TTP101", "TTP103", "TTP104", "TTP202", "TTP311", "TTP314"),
     *("TTP603", "TTP607", "TTP608"),
 )
 CONFIGS = (

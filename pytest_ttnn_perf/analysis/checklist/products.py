@@ -299,11 +299,6 @@ def is_convolution(signature: Signature) -> bool:
     return signature.category is Category.CONV
 
 
-def none_long_enough(shortest_us: float) -> str:
-    """Reason of rules about cores without ops to judge."""
-    return f"no op of {shortest_us:g} µs or more that is to be counted"
-
-
 #: What of the bandwidth of DRAM ops reach at best, and matmuls with interleaved weights of a block
 #: format: on Blackhole, real ones read 250 to 310 of 512 GB/s.
 _REACHABLE: Final = 0.75
@@ -327,9 +322,10 @@ _WORTH_IT: Final = 0.25
 _LONG_CONVERSION_NS: Final = 20_000.0
 #: DRAM-sharded weights are the remedy unless more cores are faster by more than estimates differ.
 _CLEARLY_FASTER: Final = 0.8
-#: The defaults of TTP305, for rules that leave ops to it.
+#: An op on less than this part of the cores that it could use is slow: as in tt-perf-report.
 USED: Final = 0.5
-SHORTEST_US: Final = 5.0
+#: Launching takes a good part of shorter ops.
+_SHORTEST_NS: Final = 5_000.0
 #: Ops that look for values along whole rows: what they give says nothing of what they read.
 _SEARCHES: Final = re.compile(r"^(?:Reduce|ArgMax|TopK|Sampling|Sort|Cum\w*|Accumulation|Prod)$")
 #: These work on a core per user, whatever the size of the tensors.
@@ -399,9 +395,7 @@ def available_cores(step: OpTable, report: Report | None) -> int:
     return step.available_cores or told or seen
 
 
-def few_cores(
-    step: OpTable, report: Report | None, *, used: float = USED, shortest_us: float = SHORTEST_US
-) -> Mapping[int, OnCores]:
+def few_cores(step: OpTable, report: Report | None) -> Mapping[int, OnCores]:
     """Return the ops, by row, that use too few of their cores.
 
     A matmul of a few rows gets there by DRAM-sharded weights as well: it is left out unless more
@@ -411,8 +405,8 @@ def few_cores(
     matmuls = () if board is None else matmuls_of(step)
     sharded = {each.row: best_form(each, board) for each in matmuls if board is not None}
     found: dict[int, OnCores] = {}
-    for each in ops_on_cores(step, available, shortest_us=shortest_us):
-        few = each.part < used or each.interleaved
+    for each in ops_on_cores(step, available):
+        few = each.part < USED or each.interleaved
         worth = each.saved_ns >= each.op.kernel_ns * _WORTH_IT
         if not few or not worth or searches(each.op.signature):
             continue
@@ -423,12 +417,12 @@ def few_cores(
     return found
 
 
-def ops_on_cores(step: OpTable, available: int, *, shortest_us: float) -> Iterator[OnCores]:
+def ops_on_cores(step: OpTable, available: int) -> Iterator[OnCores]:
     """Yield the ops of the critical device that could be spread."""
     lines = rooflines(step)
     decodes = any(_DECODES.search(signature.op) for signature in step.signatures)
     for row, op in critical_ops(step):
-        if op.kernel_ns < shortest_us * 1000 or lines[row].stale:
+        if op.kernel_ns < _SHORTEST_NS or lines[row].stale:
             continue
         cores = working_cores(op.signature, op.attributes, op.cores, 0)
         spread = _spread(op, decodes=decodes) if cores else None

@@ -46,14 +46,14 @@ if TYPE_CHECKING:
 #: The modules of our rules, by the numbers of their codes.
 _MODULES: Final = {
     "analysis.rules.every_test": "001 004 402 908",
-    "analysis.rules.validity": "002 005 007 008 009 010 011 012 016",
-    "analysis.rules.formats": "101 102 103 104 105",
-    "analysis.rules.layouts": "201 202 203",
-    "analysis.rules.memory": "302 303 304",
-    "analysis.rules.cores": "305 306 307 308 309 315 317 320 321",
+    "analysis.rules.validity": "002 007 010 011 012 016",
+    "analysis.rules.formats": "101 103 104 105",
+    "analysis.rules.layouts": "202 203",
+    "analysis.rules.memory": "302 303",
+    "analysis.rules.cores": "305 307 308 309 315 317 320 321",
     "analysis.rules.matmul": "310 311 314 316",
     "analysis.rules.host": "401 403 405 406 407 504 505",
-    "analysis.rules.conv": "601 602 603 605 607 608",
+    "analysis.rules.conv": "601 603 605 607 608",
     "analysis.rules.mesh": "701 702 703 704",
     "analysis.rules.kernels": "801 803 804 805 806 807 808 809 810 811",
     "gate.rules_on_numbers": "003 006 013 017 404 502 503 901 902 905 906 907 909",
@@ -62,15 +62,15 @@ _MODULES: Final = {
 _NEEDS: Final = {
     (): "004 006",
     (Input.OPS,): (
-        "002 007 008 009 010 011 012 102 103 104 201 202 203 305 306 307 308 309 310 311 314 "
+        "002 007 010 011 012 103 104 202 203 305 307 308 309 310 311 314 "
         "315 316 317 320 321 401 403 601 603 605 607 608 703 704"
     ),
     (Input.OPS, Input.KERNELS): "303",
-    (Input.OPS, Input.REPORT): "302 602",
+    (Input.OPS, Input.REPORT): "302",
     (Input.OPS, Input.TEST): "402",
     (Input.REPORT, Input.OPS): "101",
-    (Input.REPORT,): "016 304 504 505",
-    (Input.KERNELS,): "005 801 803 804 805 806 807 808 809 810 811",
+    (Input.REPORT,): "016 504 505",
+    (Input.KERNELS,): "801 803 804 805 806 807 808 809 810 811",
     (Input.TEST, Input.KERNELS): "001",
     (Input.TEST,): "003 017 404 502 503 901 902 905 906 907 909",
     (Input.DEVICE,): "105 405 406 407 701 702",

@@ -74,11 +74,6 @@ _KERNEL_TIMES: Final = (
     ("DEVICE QUASAR_DM KERNEL DURATION [ns]", "DEVICE QUASAR_NEO_TRISC KERNEL DURATION [ns]"),
     ("DEVICE DM FW DURATION [ns]", "DEVICE TRISC FW DURATION [ns]"),
 )
-#: The shortest and the longest kernel of a core; columns that most captures leave empty.
-PER_CORE: Final = (
-    "DEVICE KERNEL DURATION PER CORE MIN [ns]",
-    "DEVICE KERNEL DURATION PER CORE MAX [ns]",
-)
 #: The times of single processors: every op has at least one of them.
 _PROCESSORS: Final = tuple(
     f"DEVICE {name} KERNEL DURATION [ns]"
@@ -407,7 +402,6 @@ class _Layout:
         kernel = first_present(kernel_times)
         fw = first_present((FW_TIME,), _KERNEL_TIMES[2])
         gap = first_present((GAP,), ("OP TO OP DM LATENCY [ns]",))
-        per_core = PER_CORE if columns.keys() >= {*PER_CORE} else (_ABSENT, _ABSENT)
         self.kernel_time = kernel[0]
         if len(kernel) > 1:
             self.kernel_time = f"the longer of {' and '.join(kernel)}"
@@ -424,7 +418,6 @@ class _Layout:
             (START_CYCLE, place(START_CYCLE), whole),
             (CALL, place(CALL), whole),
             (_HOST_TIME, place(_HOST_TIME), number),
-            *((name, place(name), number) for name in per_core),
         ]
         self.kernel, self.start_cycle = place(kernel[0]), place(START_CYCLE)
         self.format = _format(columns)
@@ -662,7 +655,7 @@ class _Collector:
     def table(self) -> OpTable:
         fields = [[op[at] for op in self._ops] for at in range(4 + len(self._layout.values))]
         numbers, kinds, texts, lines, kernel_ns, fw_ns, gap_ns, replay, start_cycle, *more = fields
-        calls, host_ns, core_min_ns, core_max_ns = map(_unless_blank, more)
+        calls, host_ns = map(_unless_blank, more)
         signatures, signature = _only_used(self._signatures.known, numbers)
         attribute_texts, attributes = _only_used(self._attributes.known, texts)
         known = self._kinds.known
@@ -683,8 +676,6 @@ class _Collector:
                 replay=replay,
                 start_cycle=start_cycle,
                 host=[k.role is _Role.HOST for k in kinds],
-                core_min_ns=core_min_ns,
-                core_max_ns=core_max_ns,
                 line=lines,
                 call=calls,
                 host_ns=host_ns,

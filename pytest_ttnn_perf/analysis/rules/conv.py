@@ -6,9 +6,9 @@ import re
 from collections import defaultdict
 from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.checklist.operands import budget_bytes, operation_name, sharding_in
+from pytest_ttnn_perf.analysis.checklist.operands import sharding_in
 from pytest_ttnn_perf.analysis.checklist.products import (
     TILE_ROWS,
     Product,
@@ -33,7 +33,6 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
 )
 from pytest_ttnn_perf.analysis.ops.names import block_heights, flag
 from pytest_ttnn_perf.analysis.ops.roofline import board_of, size_of
-from pytest_ttnn_perf.analysis.readers.report_db import BufferType
 from pytest_ttnn_perf.core.finding import (
     Answer,
     Evidence,
@@ -43,20 +42,17 @@ from pytest_ttnn_perf.core.finding import (
     Severity,
     rule,
 )
-from pytest_ttnn_perf.core.ops import Category, category_of
 from pytest_ttnn_perf.core.text import counted, duration, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from pytest_ttnn_perf.analysis.checklist.savings import OpPlace
-    from pytest_ttnn_perf.analysis.readers.report_db import Operation, Report, TensorRecord
     from pytest_ttnn_perf.core.ops import Op, OpTable, Signature
 
 #: Why rules about convolutions say nothing of a program without any.
 NO_CONVOLUTIONS: Final = "no convolutions"
 _NOT_SHARDED: Final = "the capture does not say how convolutions are sharded"
-_NAME: Final = re.compile(r"(?:^|\.)conv(?:_transpose)?[123]d$")
 _MOVE: Final = re.compile(r"reshard|interleaved_?to|sharded_?to", re.IGNORECASE)
 #: What ATTRIBUTES call the switches of second buffers.
 ACT_BUFFER: Final = "enable_act_double_buffer"
@@ -69,8 +65,6 @@ _NEAR_IT: Final = 0.6
 _WEIGHTS_IN_L1: Final = 700_000.0
 #: So many pixels for each channel, or channels for each pixel, make a shape tall, or deep.
 _MANY: Final = 4
-#: More rows than fit into the L1 of any core.
-_MOST_ROWS: Final = 2**20
 
 
 def _convolutions_of(step: OpTable) -> Sequence[Product]:
@@ -156,118 +150,10 @@ def _moves_between(step: OpTable) -> dict[int, float]:
     return found
 
 
-class ActBlock(NamedTuple):
-    """The rows of a block and of a core; None if unknown."""
-
-    name: str
-    rows: int | None
-    most_rows: int | None
-    tensor_bytes: int
-    buffer_bytes: int | None
-    l1_bytes: int | None
-
-    def larger(self, spare: float) -> int | None:
-        """Return the most rows that leave a share of L1 free.
-
-        A block divides the rows of a core. Circular buffers grow with it at most in proportion.
-        """
-        if not self.rows or not self.most_rows or self.buffer_bytes is None or not self.l1_bytes:
-            return None
-        room = self.l1_bytes * (1 - spare) - self.tensor_bytes
-        for rows in range(self.most_rows, self.rows, -TILE_ROWS):
-            if self.most_rows % rows == 0 and self.buffer_bytes * rows / self.rows <= room:
-                return rows
-        return None
-
-
 def block_rows(op: Op) -> tuple[int | None, int | None]:
     """Return the rows of a block and of a core, if known."""
     tiles = block_heights(op.attributes)
     return (None, None) if tiles is None else (tiles[0] * TILE_ROWS, tiles[1] * TILE_ROWS)
-
-
-def blocks_in_report(report: Report) -> Iterator[ActBlock]:
-    """Yield the requested blocks of convolutions, with their use of L1.
-
-    A block by width is cut otherwise, and left out.
-    """
-    for operation in report.completed:
-        output = next((report.tensors.get(number) for number in operation.outputs), None)
-        wide = output is not None and sharding_in(output.memory) == "WIDTH"
-        if _convolves(operation) and not wide:
-            most, asked = _rows_of_core(output), operation.conv
-            # With a sharding of the author's, 0 is the largest block; else TTNN may take the least.
-            largest = most if asked and asked.shard_layout else None
-            yield ActBlock(
-                operation_name(report, operation),
-                (asked.act_block_h_override or largest) if asked else None,
-                most,
-                operation.bytes_per_bank.get(BufferType.L1, 0),
-                operation.cb_bytes_per_core,
-                budget_bytes(report),
-            )
-
-
-def _convolves(operation: Operation) -> bool:
-    if not operation.device_operations:  # the report does not say what ran
-        return _NAME.search(operation.name) is not None
-    return any(category_of(name) is Category.CONV for name in operation.device_operations)
-
-
-def _rows_of_core(output: TensorRecord | None) -> int | None:
-    shard = output.shard if output is not None else None
-    if shard is None or not shard.shape or shard.shape[0] > _MOST_ROWS:
-        return None
-    # A core works on whole tiles, even if what it gives is not in tiles.
-    return -(-shard.shape[0] // TILE_ROWS) * TILE_ROWS
-
-
-@rule("TTP602", "act-block-h-below-max", Severity.INFO, Input.OPS, Input.REPORT)
-def act_block_h_below_max(
-    ops: OpTable | None,
-    report: Report | None,
-    *,
-    convolutions: Limit = Limit(0, "convolutions", "each is named with its block"),
-    spare: Limit = Limit(0.1, "of L1", "a judgement: room for what is not counted"),
-) -> Answer:
-    """Convolutions could work in larger blocks.
-
-    Finds convolutions that work on fewer rows at a time than a core has, although L1 has room for
-    more, each with the largest `act_block_h_override` that fits. Fewer, larger blocks cost less of
-    setting up and reading weights again.
-
-    ## What to do
-    Set `act_block_h_override` of `Conv2dConfig` to the number that is named. It is a multiple of
-    32, divides the rows of a core, and is advice: run the test to see that it fits and is faster.
-    Of a width-sharded convolution, a larger `act_block_w_div` makes room in L1.
-
-    ## When it is no problem
-    Where double buffering needs the room, which often gains more.
-    """
-    blocks = list(blocks_in_report(report)) if report is not None else []
-    if not blocks and (ops is None or not ops_like(ops, is_convolution)):
-        return Answer.not_applicable(NO_CONVOLUTIONS)
-    if not blocks:
-        return Answer.not_measured("what L1 has room for is in a report database")
-    larger = [(block, rows) for block in blocks if (rows := block.larger(spare.value))]
-    unknown = [
-        block
-        for block in blocks
-        if None in (block.rows, block.most_rows)
-        or ((block.rows or 0) < (block.most_rows or 0) and None in block[-2:])
-    ]
-    count = counted(len(blocks), "convolution")
-    if len(larger) <= convolutions.value and unknown:
-        untold = "the report does not give the blocks, or the L1,"
-        return Answer.not_measured(f"{untold} of {len(unknown)} of {count}")
-    return convolutions.at_most(
-        float(len(larger)),
-        f"room for a larger act_block_h in {len(larger)} of {count}",
-        (
-            Evidence(f"{block.name}, act_block_h_override {block.rows} → {rows}")
-            for block, rows in sorted(larger, key=lambda pair: -pair[1] / (pair[0].rows or 1))
-        ),
-    )
 
 
 @rule("TTP603", "double-buffer-off", Severity.INFO, Input.OPS)
@@ -286,7 +172,7 @@ def double_buffer_off(step: OpTable, *, share: Limit = SHARE) -> Answer:
     ## What it saves
     At most the shorter of two: what computing takes at full speed on the cores in use, and the rest
     of the time; for weights alone, what reading them once takes at the peak bandwidth of DRAM. No
-    convolution gets beyond 80 % of what its cores compute, nor beyond the best of the same sharding
+    convolution gets beyond 80 % of the peak of its cores, nor beyond the best of the same sharding
     and fidelity that has the second buffer; from 60 % on there is nothing to gain.
 
     ## When it is no problem
@@ -354,7 +240,7 @@ def batchnorm_not_folded(
     *,
     batch_norms: Limit = Limit(0, "batch norms", "each can be folded"),
 ) -> Answer:
-    """Batch norms run beside convolutions.
+    """Batch norms run as ops next to convolutions.
 
     Finds batch norms that run as ops of their own in a program with convolutions. Weights and bias
     of the convolution can do the same at no cost; an op of its own reads and writes the whole
@@ -403,10 +289,11 @@ def low_conv_efficiency(
 
     ## What to do
     Begin with the convolutions that are named, which lose most time, and with the settings named
-    beside them: a sharding that goes with the shape, a larger `act_block_h_override`, double
-    buffering, weights in bfloat8_b. By shape, that is by height with four times as many pixels as
-    channels, by width with four times as many channels, by block between; try it together with the
-    neighbours, as a reshard between two convolutions may cost more than it saves.
+    for them: a sharding that goes with the shape, a larger `act_block_h_override`, double
+    buffering, weights in bfloat8_b. Shard by height with four times as many pixels as channels, by
+    width with four times as many channels, by block between. Try it together with the neighbours: a
+    reshard between two convolutions may cost more than it saves. `act_block_h_override` is a
+    multiple of 32 that divides the rows of a core.
 
     ## What it saves
     The time of the convolution, less what it takes at the part of the roofline that the best one

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from math import inf, prod
+from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, stale_signatures
 from pytest_ttnn_perf.analysis.checklist.products import (
     NOT_TOLD,
-    SHORTEST_US,
     TILE_ROWS,
     USED,
     available_cores,
@@ -21,7 +20,6 @@ from pytest_ttnn_perf.analysis.checklist.products import (
     is_matmul,
     is_routed,
     matmuls_of,
-    none_long_enough,
     ops_on_cores,
     products_of,
     searches,
@@ -52,7 +50,7 @@ from pytest_ttnn_perf.analysis.ops.names import (
     whole,
 )
 from pytest_ttnn_perf.analysis.ops.regions import find_layers
-from pytest_ttnn_perf.analysis.ops.roofline import board_of, is_dram_sharded, rooflines, size_of
+from pytest_ttnn_perf.analysis.ops.roofline import board_of, rooflines, size_of
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, rule
 from pytest_ttnn_perf.core.ops import Category, Signature
 from pytest_ttnn_perf.core.text import counted, duration, percent
@@ -73,35 +71,31 @@ def unused_cores(
     report: Report | None,
     *,
     share: Limit = SHARE,
-    used: Limit = Limit(
-        USED, "of the cores with work", "tt-perf-report marks ops on less than half of the cores"
-    ),
-    shortest_us: Limit = Limit(SHORTEST_US, "µs", "launching takes a good part of shorter ops"),
 ) -> Answer:
     """Ops run on few of the cores that they could use.
 
-    Finds each op of a step that runs on less than half of the cores that it could use: a matmul, an
+    Finds each op of a step that runs on less than half of the cores that it could use. A matmul, an
     elementwise op or a norm can be cut into the tiles that it gives, attention and conversions into
-    rows of tiles. Of an op whose output is sharded in L1, the cores that hold a shard count. On one
-    core, an op takes up to a hundred times as long as it has to.
+    rows of tiles. Of an op whose output is sharded in L1, the cores that hold a shard count.
 
     ## What to do
-    Give these ops more cores, each in its own way. Matmuls: a larger
-    `compute_with_storage_grid_size` with smaller `per_core_M` and `per_core_N`; with fewer rows of
-    tiles than the grid has rows of cores, a 1D program config (`mcast_in0=True`); with a batch in
-    both inputs, `MatmulMultiCoreReuseProgramConfig`. Norms: shard the input by width, or by block.
-    Elementwise ops on the shards of their neighbours: fuse them, or give all of them more shards.
-    RotaryEmbedding: `rotary_embedding_hf`, or `rotary_embedding_llama` for heads of up to 256.
+    Matmuls: a larger `compute_with_storage_grid_size` with smaller `per_core_M` and `per_core_N`;
+    with fewer rows of tiles than the grid has rows of cores, a 1D program config
+    (`mcast_in0=True`); with a batch in both inputs, `MatmulMultiCoreReuseProgramConfig`. Norms:
+    shard the input by width, or by block. Elementwise ops on the shards of their neighbours: fuse
+    them, or give all of them more shards. RotaryEmbedding: `rotary_embedding_hf`, or
+    `rotary_embedding_llama` for heads of up to 256. A grid that divides the tiles gives all cores
+    as much to do.
 
     ## What it saves
     Time × (1 − cores ÷ possible cores), down to what such ops take at least, and to what reading
-    their operands takes. Real elementwise ops of 128, 512 and 2048 tiles take 2.2, 3.8 and 14 µs on
-    any number of cores; reshards that they need on shards are subtracted: 1.4, 1.8 and 4.5 µs each.
+    their operands takes. Real elementwise ops of 128, 512 and 2048 tiles take 2.2, 3.8 and 14 µs at
+    least. Reshards that they need on shards are subtracted: 1.4, 1.8 and 4.5 µs each.
 
     ## When it is no problem
-    Not counted are short ops, collectives, moves, matmuls with DRAM-sharded weights, and ops of
-    decoding that work on one core per user. Matmuls of up to 32 rows are left to TTP311 unless more
-    cores are clearly faster, searches along rows to TTP308, short conversions to TTP203.
+    Not counted are short ops, collectives, moves, matmuls with DRAM-sharded weights, and ops with
+    one core per user. Matmuls of up to 32 rows are mostly for TTP311, searches along rows for
+    TTP308, short conversions for TTP203.
     """
     available = available_cores(step, report)
     if not available:
@@ -110,9 +104,9 @@ def unused_cores(
         return Answer.not_measured(NO_OPERANDS)
     if not any(step.columns.cores):
         return Answer.not_measured("the capture does not say how many cores ops ran on")
-    if not any(ops_on_cores(step, available, shortest_us=shortest_us.value)):
-        return Answer.not_applicable(none_long_enough(shortest_us.value))
-    few = few_cores(step, report, used=used.value, shortest_us=shortest_us.value)
+    if not any(ops_on_cores(step, available)):
+        return Answer.not_applicable("no op of 5 µs or more that is to be counted")
+    few = few_cores(step, report)
     took = sum(each.op.kernel_ns for each in few.values())
     saved = {row: each.saved_ns for row, each in few.items()}
     use, they = ("uses", "it") if len(few) == 1 else ("use", "they")
@@ -130,7 +124,7 @@ def unused_cores(
         saved,
         share,
         sentence=f"{duration(took)} of a step in {counted(len(few), 'op')} that {use} less "
-        f"than {percent(used.value)} of the cores {they} could{sharded}",
+        f"than {percent(USED)} of the cores {they} could{sharded}",
         arithmetic="scaled to the usable cores, but not below each op's minimum: "
         f"{duration(took)} → {duration(took - sum(saved.values()))}",
         name=lambda placed: f"{op_name(placed.op)} {few[placed.row].cores_text}",
@@ -210,66 +204,6 @@ _SDPA: Final = re.compile(r"^(?:SDPA|Sdpa|ScaledDotProductAttention)")
 _GRIDS: Final = {110: (11, 10), 130: (13, 10)}
 
 
-@rule("TTP306", "core-skew", Severity.WARNING, Input.OPS)
-def core_skew(
-    step: OpTable,
-    *,
-    ratio: Limit = Limit(
-        2, "times as long", "of real convolution models, one op in a hundred is beyond"
-    ),
-    share: Limit = SHARE,
-    shortest_us: Limit = Limit(5, "µs", "launching takes a good part of shorter ops"),
-) -> Answer:
-    """Some cores of an op work much longer than others.
-
-    Finds ops of which one core works a multiple of the time that another does. An op ends with its
-    slowest core, for which all others wait.
-
-    ## What to do
-    Choose a core grid that divides the tiles of the tensor, so that all cores get as many. An op of
-    which one core does nearly everything often has a sharded variant that does not.
-
-    ## What it saves
-    Half of what the slowest core of each takes longer than the fastest.
-
-    ## When it is no problem
-    Short ops, collectives and matmuls with DRAM-sharded weights do not count.
-    """
-    if not step.columns.core_max_ns:
-        return Answer.not_measured("the capture does not give times per core")
-    judged = [
-        (row, op)
-        for row, op in critical_ops(step)
-        if op.kernel_ns >= shortest_us.value * 1000
-        and op.signature.category is not Category.COLLECTIVE
-        and not is_dram_sharded(op.attributes)
-    ]
-    times = {
-        row: (op.core_min_ns, op.core_max_ns)
-        for row, op in judged
-        if op.core_min_ns is not None and op.core_max_ns is not None
-    }
-    if not judged:
-        return Answer.not_applicable(none_long_enough(shortest_us.value))
-    if not times:
-        return Answer.not_measured("the capture does not give times per core of ops that count")
-    saved = {
-        row: min((most - least) / 2, step.columns.kernel_ns[row])
-        for row, (least, most) in times.items()
-        if (most / least if least > 0 else inf if most > 0 else 1.0) > ratio.value
-    }
-    ops, spare = counted(len(times), "op"), duration(sum(saved.values()))
-    return check_savings(
-        step,
-        saved,
-        share,
-        sentence=f"uneven cores in {len(saved)} of {ops}: "
-        f"one works more than {ratio.value:g} times as long as another",
-        arithmetic="half of what the slowest core takes longer than the fastest, in "
-        f"{counted(len(saved), 'op')}: {spare}",
-    )
-
-
 #: Of what moves data, what is not to be avoided by other shapes: reshards are for TTP302, Halo and
 #: slices into DRAM belong to convolutions, lookups and sampling do the work of the model.
 _OTHER: Final = re.compile(
@@ -295,8 +229,8 @@ def data_movement(
     for TTP302, conversions of the layout for TTP203, sampling for TTP308.
 
     ## What to do
-    Choose shapes that ops take as they come: make and merge heads with the ops made for that
-    (`nlp_create_qkv_heads`, `split_query_key_value_and_split_heads`, `concatenate_heads`), keep the
+    Choose shapes that ops take as they come. Make and merge heads with the ops made for that
+    (`nlp_create_qkv_heads`, `split_query_key_value_and_split_heads`, `concatenate_heads`). Keep the
     last two extents in a reshape, let a matmul transpose, and transpose weights once when they are
     loaded. Drop `ttnn.move`. Split a weight where its product is only cut apart.
 
@@ -306,9 +240,9 @@ def data_movement(
 
     ## When it is no problem
     Models that rearrange by design, such as windows in attention. Not counted are Halo and the
-    slices of convolutions, embeddings, gathers, a concat that uses half of the bandwidth of DRAM,
-    and what rearranges an input from the host, or begins or ends a step, unless it takes more than
-    ten times its bytes by that bandwidth.
+    slices of convolutions, embeddings, gathers, and a concat that uses half of the bandwidth of
+    DRAM. Ops that rearrange an input from the host, or begin or end a step, count from ten times
+    their bytes by that bandwidth on.
     """
     ops, lines = critical_ops(step), rooflines(step)
     if all(_rearranges(op.signature) for _, op in ops):
@@ -435,15 +369,7 @@ def _advice_for_reshape(own: Signature, producer: Signature, consumer: Signature
 
 def _advice_for_order(own: Signature, producer: Signature, consumer: Signature) -> str:
     given, made = _shape(own.inputs), _shape(own.outputs)
-    if len(given) < 2 or len(given) != len(made):
-        return ""
-    if _splits_last(_shape(producer.inputs), _shape(producer.outputs)):
-        return _SPLIT_HEADS
-    if _splits_last(_shape(consumer.outputs), _shape(consumer.inputs)):
-        return _MERGE_HEADS
-    if own.outputs[0].layout == "ROW_MAJOR" and made[-1] < min(_TILE, given[-1]):
-        return _SHORT_ROWS.format(length=made[-1])
-    if is_matmul(consumer) and made[-2:] == given[:-3:-1]:
+    if is_matmul(consumer) and made and made[-2:] == given[:-3:-1]:
         return _TRANSPOSED
     return _STORED if producer is _NONE else ""
 
@@ -469,6 +395,8 @@ _LEAST_TILES: Final = 16
 #: looks at one number after the other.
 _SLOW_NS: Final = 15.0
 _IN_TILES_NS: Final = 7.0
+#: Sampling is said to take part in a step from here on: what a step is for should take most.
+_MUCH: Final = 0.25
 #: How many ops before and behind a search are looked at.
 _FAR: Final = 12
 #: Reductions that look for nothing.
@@ -496,17 +424,14 @@ def slow_searches(
     report: Report | None,
     *,
     share: Limit = SHARE,
-    used: Limit = Limit(USED, "of the cores with work", "as TTP305"),
-    shortest_us: Limit = Limit(5, "µs", "launching takes a good part of shorter ops"),
-    sampling: Limit = Limit(0.25, "of a step", "a choice: what a step is for should take most"),
 ) -> Answer:
     """Sampling, or another search along rows, takes longer than it has to.
 
     Finds reductions, argmax, top-k, sorting and cumulative sums that read many tiles on less than
-    half of the cores that these would keep busy, one number after the other (more than 15 ns for
-    each element of a core), in rows that are padding, or twice: the largest value and its place of
-    one tensor. At the end of a decode step, sampling from the vocabulary can take as long as all
-    layers.
+    half of the cores that these would keep busy. Finds searches of one number after the other (more
+    than 15 ns for each element of a core) and in rows that are padding. Finds two searches of one
+    tensor: for the largest value, and for its place. At the end of a decode step, sampling from the
+    vocabulary can take as long as all layers.
 
     ## What to do
     Search in two steps: reshape, or shard by width, so that each core has a part of the vocabulary,
@@ -529,7 +454,7 @@ def slow_searches(
     ops = critical_ops(step)
     judged = {
         each.row: each
-        for each in ops_on_cores(step, available, shortest_us=shortest_us.value)
+        for each in ops_on_cores(step, available)
         if searches(each.op.signature) and function_in(each.op.attributes) not in _SUMS
     }
     if not judged:
@@ -538,7 +463,7 @@ def slow_searches(
         row: found
         for at, (row, _) in enumerate(ops)
         if row in judged and judged[row].possible >= _LEAST_TILES
-        if (found := _why_slow(ops, at, judged[row], used.value)) is not None
+        if (found := _why_slow(ops, at, judged[row])) is not None
     }
     took = sum(judged[row].op.kernel_ns for row in slow)
     saved = {row: each.saved_ns for row, each in slow.items()}
@@ -549,10 +474,8 @@ def slow_searches(
     tail = ops[products[-1] + 1 :] if products else ()
     samples = any(_SAMPLES.search(op.signature.code) for _, op in tail)
     part = sum(op.kernel_ns for _, op in tail) / (step_ns(step) or 1.0)
-    if samples and part > sampling.value and any(row in slow for row, _ in tail):
-        end = f"; sampling is {percent(part)} of a step"
-    else:
-        end = ""
+    sampled = samples and part > _MUCH and any(row in slow for row, _ in tail)
+    end = f"; sampling is {percent(part)} of a step" if sampled else ""
     return check_savings(
         step,
         saved,
@@ -564,7 +487,7 @@ def slow_searches(
     ).with_fix(advice_for(((each.advice, each.saved_ns) for each in slow.values()), most=3))
 
 
-def _why_slow(ops: Sequence[OpPlace], at: int, each: OnCores, used: float) -> _Slow | None:
+def _why_slow(ops: Sequence[OpPlace], at: int, each: OnCores) -> _Slow | None:
     op, first = each.op, each.op.signature.inputs[0]
     found: list[_Slow] = []
     twin = _twin(ops, at)
@@ -572,7 +495,7 @@ def _why_slow(ops: Sequence[OpPlace], at: int, each: OnCores, used: float) -> _S
         why = f"{each.cores_text}, of what {twin} searches too"
         advice = f"drop the reduction: take the value from the place that {twin} finds"
         found.append(_Slow(op.kernel_ns, why, advice))
-    if each.part < used:
+    if each.part < USED:
         found.append(_Slow(each.saved_ns, each.cores_text, _IN_TWO_STEPS))
     of_each_ns = op.kernel_ns * each.cores / prod(first.padded)
     if of_each_ns >= _SLOW_NS:
@@ -708,6 +631,8 @@ _OF_OTHERS: Final = frozenset({Category.COLLECTIVE, Category.LAYOUT, Category.MO
 _WORKS: Final = re.compile(
     r"sample|embedding|non_?zero|halo|gather|scatter|fold|padded_?slice|slice_?write", re.IGNORECASE
 )
+#: Other rules look at ops that are closer to the roofline; shorter steps mostly launch ops.
+_SLOWER, _SHORT_STEP_NS = 4, 50_000.0
 #: Ops of which other rules save less than that are not explained by them.
 _EXPLAINED: Final = 0.1
 
@@ -718,14 +643,12 @@ def unexplained_time(
     claimed: Mapping[int, float] | None,
     *,
     share: Limit = Limit(0.15, "of a step", "a judgement: what is worth a look by hand"),
-    slower: Limit = Limit(4, "times the roofline", "the other rules look at what is closer to it"),
-    shortest: Limit = Limit(50, "µs", "a judgement: shorter steps are mostly launching ops"),
 ) -> Answer:
     """Ops take much of a step, and no other rule says why.
 
-    Finds all ops of one code together, where they take more than 15 % of a step, at least four
-    times as long as moving and computing their operands takes at the peaks of the chip, if that is
-    known, and other rules would save less than a tenth of them.
+    Finds all ops of one code together, where they take more than 15 % of a step, and other rules
+    would save less than a tenth of them. Where the peaks of the chip are known, they take at least
+    four times as long as moving and computing their operands.
 
     ## What to do
     Look at these ops by hand: their grid, program config, memory and layout, and whether another op
@@ -746,7 +669,7 @@ def unexplained_time(
     tensors = (each for _, op in ops for each in (*op.signature.inputs, *op.signature.outputs))
     if all(tensor.logical is None for tensor in tensors):
         return Answer.not_measured("the capture does not say how much of its tensors is padding")
-    if whole < shortest.value * 1000:
+    if whole < _SHORT_STEP_NS:
         return Answer.not_applicable(f"a step takes {duration(whole)} only")
     by_code: dict[str, list[OpPlace]] = defaultdict(list)
     for placed in ops:
@@ -764,7 +687,7 @@ def unexplained_time(
         group
         for group in sorted(groups, key=lambda group: (-group.took_ns, group.code))
         if group.took_ns > share.value * whole
-        and (group.reached is None or group.reached * slower.value <= 1)
+        and (group.reached is None or group.reached * _SLOWER <= 1)
     ]
     if not groups:
         return share.clean(0.0)
@@ -808,14 +731,7 @@ _SOON: Final = 12
 
 
 @rule("TTP320", "dense-experts", Severity.WARNING, Input.OPS)
-def dense_experts(
-    step: OpTable,
-    *,
-    share: Limit = SHARE,
-    more: Limit = Limit(
-        2, "experts per chosen one", "a choice: fewer are hardly worth leaving out"
-    ),
-) -> Answer:
+def dense_experts(step: OpTable, *, share: Limit = SHARE) -> Answer:
     """All experts are computed, and a router chooses a few of them.
 
     Finds matmuls with a matrix for each expert, in a step whose router keeps the top few of as many
@@ -860,7 +776,7 @@ def dense_experts(
     if router is None or chosen is None:
         return Answer.not_applicable("no router chooses experts")
     experts, tokens = router
-    if experts < more.value * chosen:
+    if experts < 2 * chosen:  # fewer are hardly worth leaving out
         return Answer.not_applicable(f"{chosen} of {experts} experts are chosen")
     hit = 1 - (1 - chosen / experts) ** tokens
     by = counted(tokens, "token")
@@ -974,7 +890,7 @@ def slower_than_alike(
     that divide the tiles evenly.
 
     ## What it saves
-    The time of the op, less that of the quicker one.
+    The time of the op, less the time of the quicker one.
 
     ## When it is no problem
     Operands that are broadcast along other dimensions can take longer.

@@ -37,16 +37,17 @@ _UNPROFILED: Final = frozenset({Source.WALL, Source.SIM})
 def profiler_data_dropped(subject: Subject) -> Answer:
     """The profiler lost data.
 
-    Finds markers that the device profiler dropped because its buffers were full; sections of
-    tt-lang's output that are cut, or may be of an earlier run; and lines of a tt-lang kernel on
+    Finds markers that the device profiler dropped because its buffers were full. Finds sections of
+    tt-lang's output that are cut, or may be of an earlier run. Finds lines of a tt-lang kernel on
     which a buffer was reserved more often than pushed, or waited for more often than popped. What
-    is left looks like a whole profile with shorter times.
+    is left looks like a whole profile with shorter times. Several profiles in one output of tt-lang
+    are no whole profile either: each adds up the cycles of all calls so far.
 
     ## What to do
     Profile fewer ops at a time: fewer iterations, fewer layers, or a kernel with fewer loops; of a
     log that is incomplete, capture all of it. A core keeps 125 zones per processor, and 1000
     programs unless TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT says more. For tt-lang, set
-    TT_METAL_PROFILER_MID_RUN_DUMP=1.
+    TT_METAL_PROFILER_MID_RUN_DUMP=1, and call the kernel once in the profiled process.
     """
     kernels, observation = subject.kernels, subject.observation
     dropped = observation is not None and observation.dropped
@@ -70,6 +71,9 @@ def profiler_data_dropped(subject: Subject) -> Answer:
 
 
 def _losses(log: TtlangLog) -> Iterator[Evidence]:
+    calls = max(len(log.auto_profiles), len(log.signpost_profiles))
+    if calls > 1:
+        yield Evidence(f"{calls} calls were profiled in one process: their cycles are added up")
     for problem in log.problems:
         if problem.kind.name in _LOSSES:
             yield Evidence(f"line {problem.line}: {problem.text}")
@@ -213,10 +217,11 @@ def helper_pcc_differs(helper_pccs: tuple[HelperPcc, ...]) -> Answer:
     """A PCC helper lets an output pass that the values do not bear out.
 
     Finds comparisons that passed in a helper such as `comp_pcc` or `assert_with_pcc`, although the
-    output holds NaN or infinity where the reference does not, neither side holds a finite value,
-    both are empty, one element was stretched to many, or the values correlate less than the helper
-    says: of tensors in host memory, of at most `observe_pcc_elements` elements. These helpers
-    replace NaN and infinity by zero: a model with NaN passes with a PCC of 0.999.
+    output holds NaN or infinity where the reference does not. Finds comparisons of nothing: no
+    finite value, empty tensors, one element stretched to many. Finds values that correlate less
+    than the helper says. It looks at tensors in host memory, of at most `observe_pcc_elements`
+    elements. These helpers replace NaN and infinity by zero: a model with NaN passes with a PCC of
+    0.999.
 
     ## What to do
     Find the first op that gives a value that is not finite, with comparison mode of TTNN; where the

@@ -251,50 +251,6 @@ def _weights_advice(wide: Sequence[Product], board: Board) -> str:
     return f"Load weights with `dtype=ttnn.bfloat8_b`{which}, then check PCC again."
 
 
-@rule("TTP102", "float32-tensors", Severity.WARNING, Input.OPS)
-def float32_tensors(step: OpTable, *, share: Limit = SHARE) -> Answer:
-    """Ops work on float32 tensors.
-
-    Finds the share of float32 in the bytes of everything that ops take and give, padding included.
-    It takes twice the memory and the transfers of bfloat16, and matrix engines work on no more than
-    19 bits of an element.
-
-    ## What to do
-    Convert to bfloat16 on the host, or load with `dtype=ttnn.bfloat16`; begin with the first op
-    that gives float32, since others follow. To sum up in float32, set `fp32_dest_acc_en` of the
-    compute kernel config; the tensors stay bfloat16.
-
-    ## What it saves
-    Half of the float32 bytes in DRAM, by the peak bandwidth.
-
-    ## When it is no problem
-    Recurrent states, logits of a loss, and other small tensors whose precision is needed.
-    """
-    lines, board = rooflines(step), board_of(step)
-    if not has_operands(step):
-        return Answer.not_measured(NO_OPERANDS)
-    if board is None:
-        return Answer.not_measured(unknown_chip(step))
-    saved: dict[int, float] = {}
-    total = wide = halved = 0.0
-    for row, op in critical_ops(step):
-        tensors, line = (*op.signature.inputs, *op.signature.outputs), lines[row]
-        in_float32 = [each for each in tensors if each.dtype == "FLOAT32"]
-        total += sum(map(size_of, tensors))
-        wide += sum(map(size_of, in_float32))
-        half = sum(size_of(each) for each in in_float32 if in_dram(each)) / 2
-        if half and line.dram_ns and not line.stale and not line.work.at_most:
-            saved[row], halved = min(half / board.dram_gb_s, op.kernel_ns), halved + half
-    part = percent(wide / total if total else 0.0)
-    return check_savings(
-        step,
-        saved,
-        share,
-        sentence=f"{part} of the bytes that ops of a step take and give are float32",
-        arithmetic=f"{size(halved)} less ÷ {board.dram_gb_s:g} GB/s",
-    )
-
-
 #: Fidelities from the fastest to the slowest: each takes one pass more than the one before it.
 _ORDER: Final = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
 #: The fidelity that uses the bits of a weight; of bfloat16, HiFi2 drops the last bit or two.
@@ -369,16 +325,17 @@ _COPIES: Final = re.compile(r"copy|cache|assign", re.IGNORECASE)
 
 @rule("TTP104", "activations-not-bfloat8", Severity.INFO, Input.OPS)
 def activations_not_bfloat8(step: OpTable, ops: OpTable, *, share: Limit = SHARE) -> Answer:
-    """Ops that are bound by DRAM move activations in bfloat16.
+    """Ops that are bound by DRAM move activations in bfloat16 or float32.
 
-    Finds ops that use most of the bandwidth of DRAM, and take or give activations in bfloat16
-    there, mostly in long prompts and large images. Such an op takes as long as moving its operands,
-    which are 1.88 times smaller as bfloat8_b.
+    Finds ops that use most of the bandwidth of DRAM, and take or give activations in bfloat16 or
+    float32 there, mostly in long prompts and large images. Such an op takes as long as moving its
+    operands, which are 1.88 times smaller as bfloat8_b, and half as large as bfloat16.
 
     ## What to do
     Ask ops for `dtype=ttnn.bfloat8_b` where the next op bears it: feed-forward layers, and
     convolutions between activations. Then check PCC again. Activations that fit into L1 are better
-    kept there.
+    kept there. Convert float32 to bfloat16 on the host; to sum up in float32, set
+    `fp32_dest_acc_en`: the tensors stay bfloat16.
 
     ## What it saves
     The bytes saved, by the peak bandwidth of DRAM.
@@ -405,7 +362,7 @@ def activations_not_bfloat8(step: OpTable, ops: OpTable, *, share: Limit = SHARE
             less[row] = sum(
                 _saved_bytes(each)
                 for each in operands
-                if in_dram(each) and each.dtype == "BFLOAT16" and each.shape not in states
+                if in_dram(each) and each.dtype in _WIDE and each.shape not in states
             )
     saved = {row: each / board.dram_gb_s for row, each in less.items() if each}
     told = size(sum(less.values()))

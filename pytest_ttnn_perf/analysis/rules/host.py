@@ -279,7 +279,7 @@ def padded_host_transfer(
     share: Limit = Limit(0.1, "of the bytes", "a choice: a tenth of the transfer time"),
     worth: Limit = Limit(200_000, "B", "10 µs at 20 GB/s: a transfer takes as long to begin"),
 ) -> Answer:
-    """Much of what crosses between host and device is padding.
+    """Much of the transfers between host and device is padding.
 
     Finds the share of padding in the tensors that a report database says to be sent to the device,
     or read from it. A tensor in tiles crosses PCIe in whole tiles of 32 by 32.

@@ -200,10 +200,10 @@ def grid_underused(
 ) -> Answer:
     """Kernels run on few of the cores that are there.
 
-    Finds the cores that programs use, as a share of those that a chip of the fact `target` has for
-    kernels, or else the chip that was measured, weighted by how long each program runs; and
-    programs on a grid of 1x1, whatever the chip. On half of the cores, a kernel takes up to twice
-    as long. In a simulation the nodes of a grid are the cores.
+    Finds the cores that programs use, weighted by how long each program runs. It is a share of all
+    cores of the chip: the fact `target`, or else the chip that was measured. Finds programs on a
+    grid of 1x1, whatever the chip. On half of the cores, a kernel takes up to twice as long. In a
+    simulation the nodes of a grid are the cores.
 
     ## What to do
     Give the operation a larger grid, up to `grid="full"`, and cut the work into as many parts as
@@ -327,9 +327,9 @@ def bound(
 ) -> Answer:
     """A kernel is bound by memory or by compute.
 
-    Finds which threads of a kernel work longer without waiting, those that move data or those that
-    compute, and by how much: (longer - shorter) / longer. Only work on the longer side makes the
-    kernel faster.
+    Finds which threads of a kernel work longer without waiting: the ones that move data, or the
+    ones that compute, and by how much: (longer - shorter) / longer. Only work on the longer side
+    makes the kernel faster.
 
     ## What to do
     Bound by memory: larger transfers (TTP803), fewer barriers (TTP805), read each tile once and
@@ -439,7 +439,7 @@ def low_dram_bandwidth(
 
     ## When it is no problem
     Kernels that compute, or that run so briefly that starting them takes most of their time.
-    Without a ROOFLINE ANALYSIS, which tells whether memory binds, it is for information.
+    Without a ROOFLINE ANALYSIS, which says whether memory binds, it is for information.
     """
     programs, line = _asked(kernels), roofline_of(kernels)
     if line is not None and line.bound == "compute":
@@ -481,7 +481,7 @@ def uneven_cores(
 
     Finds how much longer a thread's kernel runs on the slowest core than on the quickest, of the
     program and thread where that is most. A program is over when its last core is. In a simulation,
-    finds how many tiles the busiest node takes out of its buffers, beside the mean of all nodes.
+    finds how many tiles the busiest node takes out of its buffers, against the mean of all nodes.
 
     ## What to do
     Give each core the same number of blocks: cut the work so that it divides by the number of

@@ -28,7 +28,7 @@ from pytest_ttnn_perf.analysis.ops.names import neighbours, shape_text, without_
 from pytest_ttnn_perf.analysis.ops.roofline import rooflines
 from pytest_ttnn_perf.analysis.readers.report_db import TILE
 from pytest_ttnn_perf.core.finding import Answer, Input, Limit, Severity, rule
-from pytest_ttnn_perf.core.ops import Category, OpTable, Signature, Tensor, category_of
+from pytest_ttnn_perf.core.ops import Category, OpTable, Signature, Tensor
 from pytest_ttnn_perf.core.text import counted, duration, percent
 
 if TYPE_CHECKING:
@@ -38,53 +38,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.core.ops import Op
 
 _COMPUTES: Final = frozenset({Category.MATMUL, Category.ELEMENTWISE, Category.NORM})
-#: Ops that are made for rows: pooling, and searching them.
-_MADE_FOR_ROWS: Final = re.compile(r"pool|arg_?max|top_?k|sampling", re.IGNORECASE)
-#: What ops on rows save in tiles: of two captures of one model, GroupNorm is that much faster.
-_IN_TILES: Final = 0.05
-
-
-@rule("TTP201", "row-major-compute", Severity.WARNING, Input.OPS)
-def row_major_compute(step: OpTable, *, share: Limit = SHARE) -> Answer:
-    """Ops compute on row-major tensors.
-
-    Finds matmuls, elementwise ops, norms and reductions whose first operand is row-major: they turn
-    rows into tiles and back inside their own kernel, or work on a part of each.
-
-    ## What to do
-    Convert once, with `ttnn.to_layout(x, ttnn.TILE_LAYOUT)`, before the first of such ops, and let
-    tensors stay in tiles.
-
-    ## What it saves
-    A twentieth of the time of these ops: norms of one model took 3 to 8 % less in tiles.
-
-    ## When it is no problem
-    Convolutions and pooling take rows by design, and are not counted; nor are indices.
-    """
-    if not has_operands(step):
-        return Answer.not_measured(NO_OPERANDS)
-    on_rows = [
-        (row, op)
-        for row, op in critical_ops(step)
-        if any(map(_is_rows, op.signature.inputs[:1])) and _computes(op.signature.op)
-    ]
-    took, ops = sum(op.kernel_ns for _, op in on_rows), counted(len(on_rows), "op")
-    return check_savings(
-        step,
-        {row: op.kernel_ns * _IN_TILES for row, op in on_rows},
-        share,
-        sentence=f"{share_of_step(step, took)} of a step goes into {ops} on row-major tensors",
-        arithmetic=f"{percent(_IN_TILES)} of the {duration(took)} of {ops}",
-    )
-
-
-def _computes(op: str) -> bool:
-    return category_of(op) in _COMPUTES and not _MADE_FOR_ROWS.search(op)
-
-
-def _is_rows(tensor: Tensor) -> bool:
-    floats = {"FLOAT32", "BFLOAT16"}
-    return tensor.layout == "ROW_MAJOR" and tensor.dtype in floats
 
 
 #: Ops that want their operands in the shape they have.
@@ -249,7 +202,9 @@ def layout_conversions(step: OpTable, *, share: Limit = SHARE) -> Answer:
 
     Finds the part of a step in ops that turn row-major tensors into tiles and back: tilize,
     untilize, to_layout. Each reads and writes a whole tensor and computes nothing. A slice between
-    two of them that picks every other element of a row counts as well.
+    two of them that picks every other element of a row counts as well. Ops that compute on rows
+    convert inside their own kernel, which costs a twentieth of their time: `ttnn-perf analyze
+    layout` names them.
 
     ## What to do
     Keep tensors in one layout from op to op: convert weights and tables once when they are loaded,

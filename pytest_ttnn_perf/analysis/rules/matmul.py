@@ -96,12 +96,13 @@ _BIAS: Final = "add the bias in the matmul: `bias` of `ttnn.linear`"
 
 @rule("TTP310", "unfused-activations", Severity.WARNING, Input.OPS)
 def unfused_activations(step: OpTable, *, share: Limit = SHARE) -> Answer:
-    """Activations and biases run as ops of their own, beside ops that could compute them.
+    """Activations and biases run as ops of their own, next to ops that could compute them.
 
     Finds GELU, SILU, RELU, sigmoid and tanh right behind the matmul, the convolution or the
-    elementwise op whose result they take, or right before the multiply that takes theirs; an
-    activation that a matmul was asked for and its program config lacks; an addition of one row
-    right behind a matmul that has no bias. Each reads a whole tensor and writes it again.
+    elementwise op whose result they take. They may also be right before the multiply that takes
+    their result. Finds an activation that a matmul was asked for and its program config lacks, and
+    an addition of one row right behind a matmul that has no bias. Each reads a whole tensor and
+    writes it again.
 
     ## What to do
     Compute the activation in a neighbouring op: `fused_activation` in the program config of a
@@ -455,17 +456,17 @@ def low_matmul_efficiency(
     and for which TTP305 and TTP311 have no reason.
 
     ## What to do
-    Begin with the matmuls that are named, which lose most time, and set what is named beside them.
-    Few rows, weights interleaved: the least `in0_block_w` that divides the inner dimension in tiles
-    and gives blocks of twelve tiles with `per_core_N`. Many rows: `in0_block_w` of 4 to 8, and
-    output subblocks of up to eight tiles, or four with `fp32_dest_acc_en`; turn that off unless
-    sums need float32, and `packer_l1_acc` on. A batch in the first input that the weights do not
-    have (`fuse_batch=False`): reshape it into rows. Output blocks of fewer rows than a core has
-    (`out_block_h` below `per_core_M`): raise it. Both inputs with a batch:
-    `MatmulMultiCoreReuseProgramConfig`. A tall output of few columns: a 1D program config, with
-    shards by height in L1. No program config: pass one, or `core_grid`, as an input or output
-    interleaved in L1 can make the chosen one four times slower, and an activation is an op of its
-    own. Whatever you pass, pass `compute_kernel_config` too: without it, bfloat16 falls to LoFi.
+    Set the values that are named for each matmul. Few rows, weights interleaved: the least
+    `in0_block_w` that divides the inner dimension in tiles and gives blocks of twelve tiles with
+    `per_core_N`. Many rows: `in0_block_w` of 4 to 8, and output subblocks of up to eight tiles, or
+    four with `fp32_dest_acc_en`; turn that off unless sums need float32, and `packer_l1_acc` on. A
+    batch in the first input that the weights do not have (`fuse_batch=False`): reshape it into
+    rows. Output blocks of fewer rows than a core has (`out_block_h` below `per_core_M`): raise it.
+    Both inputs with a batch: `MatmulMultiCoreReuseProgramConfig`. A tall output of few columns: a
+    1D program config, with shards by height in L1. No program config: pass one, or `core_grid`, as
+    an input or output interleaved in L1 can make the chosen one four times slower, and an
+    activation is an op of its own. Always pass `compute_kernel_config`: without it, bfloat16 falls
+    to LoFi.
 
     ```py
     config = ttnn.init_device_compute_kernel_config(
@@ -479,12 +480,11 @@ def low_matmul_efficiency(
     ## What it saves
     The time of the matmul, less twice the longer of two: what its operands take at the full
     bandwidth of DRAM, and what its products take on its cores, at its fidelity. Where a value is
-    named, 0.6 of the roofline is in reach; of interleaved weights on Blackhole, reading at 60 % of
-    the bandwidth in bfloat4_b, 74 % in bfloat8_b and 80 % in bfloat16.
+    named, 0.6 of the roofline is in reach; of interleaved weights on Blackhole, 60 % of the
+    bandwidth in bfloat4_b, 74 % in bfloat8_b, 80 % in bfloat16.
 
     ## When it is no problem
-    Small matmuls end before the device is up to speed. Where DEVICE ARCH is missing, PM IDEAL
-    stands in for the roofline. Blocks have to fit into L1.
+    Where DEVICE ARCH is missing, PM IDEAL is the roofline. Blocks have to fit into L1.
     """
     matmuls, board = matmuls_of(step), board_of(step)
     if not matmuls:

@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_ACTIVATIONS,
-    NO_GRAPHS,
     NO_OPERANDS,
-    budget_bytes,
     first_shards,
-    l1_of_operations,
     look_of,
     operation_name,
     reshards,
@@ -42,7 +39,7 @@ from pytest_ttnn_perf.analysis.readers.report_db import Operation, Report, Resha
 from pytest_ttnn_perf.analysis.rules.kernels import tensors_fit_l1
 from pytest_ttnn_perf.core.finding import Answer, Evidence, Input, Limit, Severity, rule
 from pytest_ttnn_perf.core.ops import Category
-from pytest_ttnn_perf.core.text import counted, duration, percent
+from pytest_ttnn_perf.core.text import counted, duration
 from pytest_ttnn_perf.core.text import size as size_text
 
 if TYPE_CHECKING:
@@ -230,14 +227,19 @@ def hot_data_in_dram(
 
     Finds the time that writing activations to DRAM and reading them again can cost: tensors that
     one op of the step makes and another one reads, and that are small enough for L1. Weights and
-    caches do not count. Of a tt-lang kernel, finds that all of its tensors fit into L1 beside its
-    buffers, at the size of the fact `production_shape`: for information.
+    caches do not count. Of a tt-lang kernel, finds that all of its tensors fit into L1 together
+    with its buffers, at the size of the fact `production_shape`: for information.
 
     ## What to do
     Give the op that makes the tensor an L1 memory config, sharded where the next op takes that. A
     matmul of many rows needs `core_grid` or a program config then: without, operands that are
     interleaved in L1 made real ones four times slower. Free tensors that are used no more with
-    `ttnn.deallocate`, so that others have room.
+    `ttnn.deallocate`, so that others have room. `ttnn-perf analyze l1` shows what fills L1 at each
+    operation of a report database; in your program, print it:
+
+    ```py
+    ttnn.device.dump_device_memory_state(device, prefix="before_matmul_")
+    ```
 
     ## What it saves
     The bytes written and read, by the peak bandwidth of DRAM, less a tenth, which L1 takes. No
@@ -245,8 +247,8 @@ def hot_data_in_dram(
     than 40 % of that bandwidth or are bound by computing, nor of conversions.
 
     ## When it is no problem
-    Tensors that are larger than a tenth of all L1 stay in DRAM, and do not count. Those that are
-    read much later, as those of a skip connection, may have to.
+    Tensors that are larger than a tenth of all L1 stay in DRAM, and do not count. Tensors that are
+    read much later, such as a skip connection, may have to.
     """
     if step is None or not step.devices:
         assert kernels is not None  # one of the two is there
@@ -322,53 +324,3 @@ def _passed(ops: Sequence[OpPlace]) -> list[_Handover]:
         passed.append(_Handover(written, read))
         wanted.update(map(look_of, of_op))
     return passed[::-1]
-
-
-@rule("TTP304", "low-l1-headroom", Severity.INFO, Input.REPORT)
-def low_l1_headroom(
-    report: Report,
-    *,
-    free: Limit = Limit(0.1, "of L1", "a judgement: room for one more small buffer"),
-) -> Answer:
-    """L1 is nearly full.
-
-    Finds the share of a core's L1 that is free at the operation which leaves least: what tensors
-    take per bank, and circular buffers on the fullest core, against what a core has for both. A
-    somewhat larger batch, block or resolution no longer fits then, nor does double buffering.
-
-    ## What to do
-    Free tensors early with `ttnn.deallocate`, let convolutions free their input with
-    `deallocate_activation`, keep what is read much later in DRAM, use bfloat8_b, and choose smaller
-    blocks for the operations that are named. What lies in L1 at a place of your program:
-
-    ```py
-    ttnn.device.dump_device_memory_state(device, prefix="before_matmul_")
-    ```
-
-    ## When it is no problem
-    A model whose shapes are final, and that runs, may use all of L1: that is what it is for.
-    """
-    budget, used = budget_bytes(report), l1_of_operations(report)
-    if budget is None:
-        return Answer.not_measured("the report does not say how much L1 a core has")
-    if not used:
-        return Answer.not_measured(NO_GRAPHS)
-    fullest = sorted(used, key=lambda each: (-each[1], each[0].id))
-    left = max(0.0, 1 - fullest[0][1] / budget)
-    if left < free.value:
-        return free.found(
-            left,
-            f"{operation_name(report, fullest[0][0])} leaves {percent(left)} of a core's L1",
-            (
-                Evidence(operation_name(report, each), float(size), "bytes")
-                for each, size in fullest
-                if 1 - size / budget < free.value
-            ),
-        )
-    silent = sum(each.cb_bytes_per_core is None for each, _ in used)
-    if silent:
-        return Answer.not_measured(
-            f"circular buffers are not given by {silent} of {counted(len(used), 'operation')}; "
-            f"what is known leaves {percent(left)} of L1"
-        )
-    return free.clean(left)

@@ -259,16 +259,16 @@ def collective_share(step: OpTable, *, share: Limit = SHARE) -> Answer:
     behind it. A collective that is fused into a matmul counts as a matmul.
 
     ## What to do
-    In this order: fewer collectives, with one `all_reduce_async` in L1 for each reduce-scatter +
-    all-gather pair, and the residual kept sharded; all links (`num_links`: 2 on Blackhole, 4 on a
-    Galaxy of Wormhole); `ttnn.Topology.Ring`, as Linear takes 1.3 to 1.7 times as long; persistent
-    buffers; then bfloat8_b, path by path and only if PCC bears it. Fused forms (`all_gather_matmul`
-    and the like) have to be measured: some are slower.
+    First use fewer collectives: one `all_reduce_async` in L1 for each reduce-scatter + all-gather
+    pair, and keep the residual sharded. Then use all links (`num_links`: 2 on Blackhole, 4 on a
+    Galaxy of Wormhole). Then set `ttnn.Topology.Ring`, as Linear takes 1.3 to 1.7 times as long,
+    and persistent buffers. Last comes bfloat8_b, path by path and only if PCC bears it. Fused forms
+    (`all_gather_matmul` and the like) have to be measured: some are slower.
 
     ## What it saves
     Of each collective what the fastest device takes beyond 10 µs × (1 − 1.0625 ÷ bytes of an
     element), from 350 kB on: what is smaller takes as long for its latency, unless it has one link
-    alone. An all-gather of up to 1 MiB right behind a reduce-scatter is saved as a whole. What
+    alone. An all-gather of up to 1 MiB right behind a reduce-scatter is saved entirely. What
     devices wait for each other is for TTP704.
 
     ## When it is no problem

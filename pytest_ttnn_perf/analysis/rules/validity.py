@@ -13,10 +13,9 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     worst_ops,
 )
 from pytest_ttnn_perf.analysis.ops.regions import (
-    MOST_ALIKE,
+    alike_durations,
     different_replays,
     first_unread,
-    most_common_duration,
     no_processor,
     odd_devices,
     regions_of,
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.analysis.ops.roofline import Roofline
     from pytest_ttnn_perf.analysis.readers.report_db import OperationError, Report
-    from pytest_ttnn_perf.analysis.readers.ttlang import TtlangLog
     from pytest_ttnn_perf.core.ops import OpTable
 
 
@@ -72,35 +70,6 @@ def incomplete_trace_replay(ops: OpTable) -> Answer:
     )
 
 
-_ONE: Final = Limit(1, "profiles", "more than one call cannot be told apart")
-
-
-@rule("TTP005", "many-kernel-invocations", Severity.ERROR, Input.KERNELS)
-def many_kernel_invocations(kernels: TtlangLog) -> Answer:
-    """A tt-lang profile adds several calls together.
-
-    Finds more than one auto-profile, or more than one signpost profile, in the output of one
-    process. tt-lang prints a profile after every call of an operation, in which the cycles of all
-    calls so far are added up.
-
-    ## What to do
-    Call the kernel once in the profiled process, or profile in a process of its own per call. The
-    tt-lang profiler of the gate does so with what `measure` is given.
-    """
-    counts = {
-        "auto-profiles": len(kernels.auto_profiles),
-        "signpost profiles": len(kernels.signpost_profiles),
-    }
-    most = max(counts.values())
-    if not most:
-        return Answer.not_applicable("no auto-profile and no signpost profile was printed")
-    return _ONE.at_most(
-        most,
-        f"{most} calls were profiled in one process: their cycles are added up",
-        (Evidence(kind, count, "profiles") for kind, count in counts.items() if count > 1),
-    )
-
-
 @rule("TTP007", "host-fallback", Severity.WARNING, Input.OPS)
 def host_fallback(
     ops: OpTable, *, most: Limit = Limit(0, "ops", "one keeps a model from being traced")
@@ -131,55 +100,6 @@ def host_fallback(
     )
 
 
-_SHARE: Final = Limit(MOST_ALIKE, "of the ops", "of real captures, one op in a hundred, mostly")
-
-
-@rule("TTP008", "durations-alike", Severity.ERROR, Input.OPS)
-def durations_alike(ops: OpTable) -> Answer:
-    """Nearly all ops took exactly the same time.
-
-    Finds the most common kernel duration, where there are at least eight ops of at least two kinds,
-    and more than half of the kinds have it. Such numbers were filled in, by a mock device, a
-    simulator or a script. The capture gives no metric, and never becomes a baseline.
-
-    ## What to do
-    Capture again on a device, with TT_METAL_DEVICE_PROFILER=1.
-    """
-    alike = most_common_duration(ops)
-    if alike is None:
-        return Answer.not_applicable("fewer than 8 ops, or all of one kind")
-    if not alike.is_made_up:
-        return _SHARE.clean(alike.share)
-    told = f"{percent(alike.share)} of {alike.ops} ops took exactly the same time: not measured"
-    return _SHARE.found(alike.share, told, [Evidence("the time of each", alike.duration_ns, "ns")])
-
-
-@rule("TTP009", "no-processor-times", Severity.ERROR, Input.OPS)
-def no_processor_times(ops: OpTable) -> Answer:
-    """No processor ran a kernel, though ops have kernel durations.
-
-    Finds captures whose columns for single processors (BRISC, NCRISC, TRISC0 to TRISC2, ERISC) are
-    empty in every row: the kernel duration is that of something else. The capture gives no metric,
-    and never becomes a baseline.
-
-    ## What to do
-    Capture again with a build of tt-metal whose device profiler works, and look whether
-    `profile_log_device.csv` has zones such as BRISC-KERNEL.
-
-    ## When it is no problem
-    A report that was made with `--device-analysis-types device_kernel_duration`, as tt-metal's
-    device performance tests do, has nothing but kernel durations: the rule is not measured then.
-    """
-    if ops.processors is None:
-        return Answer.not_measured("the capture has no columns for single processors")
-    if ops.processors:
-        return Answer.clean()
-    flaw = no_processor(ops)
-    if flaw is None:
-        return Answer.not_measured("the report has kernel durations and no other times")
-    return Answer.found(flaw)
-
-
 _NO_OPS: Final = Limit(0, "ops", "without them no sum is whole")
 
 
@@ -188,23 +108,28 @@ def ops_without_time(ops: OpTable) -> Answer:
     """Ops ran on a device, and the capture has no time of them that can be true.
 
     Finds rows of ops that a device began, whose kernel duration is missing, zero or negative, or
-    that begin long before the op before them ended. Every sum over the capture is too short by what
-    these ops took. It gives no metric, and never becomes a baseline.
+    that begin long before the op before them ended: every sum over the capture is too short by what
+    these ops took. Finds ops that nearly all took exactly the same time (at least eight, of several
+    kinds), as a mock device or a script fills them in. Finds kernel durations where the columns of
+    single processors (BRISC, NCRISC, TRISC0 to TRISC2, ERISC) are empty in every row. Such a
+    capture gives no metric, and never becomes a baseline.
 
     ## What to do
     Profile fewer ops at a time, or raise TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT, and capture
-    again.
+    again. Where times were filled in, capture on a device with TT_METAL_DEVICE_PROFILER=1 and a
+    build whose device profiler works.
 
     ## When it is no problem
     What a trace recorded while it was captured has no time either, and is not counted: its replays
-    have.
+    have. A report that was made for kernel durations alone has no times of processors.
     """
-    if not ops.unread:
-        return _NO_OPS.clean(0)
-    reasons = Counter(each.reason for each in ops.unread)
-    told = f"{unread_ops(ops)}, first in line {first_unread(ops)}"
-    evidence = (Evidence(why, count, "ops") for why, count in reasons.most_common())
-    return _NO_OPS.found(len(ops.unread), told, evidence)
+    if ops.unread:
+        reasons = Counter(each.reason for each in ops.unread)
+        told = f"{unread_ops(ops)}, first in line {first_unread(ops)}"
+        evidence = (Evidence(why, count, "ops") for why, count in reasons.most_common())
+        return _NO_OPS.found(len(ops.unread), told, evidence)
+    flaw = alike_durations(ops) or no_processor(ops)
+    return Answer.found(flaw) if flaw else _NO_OPS.clean(0)
 
 
 _NO_DEVICES: Final = Limit(0, "devices", "the devices of a mesh run one program")
@@ -303,9 +228,9 @@ def operation_failed(
 ) -> Answer:
     """Operations of the program failed.
 
-    Finds the operations that raised an error, with its reason; those that ran out of memory come
-    first. Those that were begun and never ended are counted apart. What follows was not run, or ran
-    on something else. Numbers of such a program are `NO_DATA`, and never become a baseline.
+    Finds the operations that raised an error, with its reason; first the ones that ran out of
+    memory. Operations that were begun and never ended are counted apart. What follows was not run,
+    or ran on something else. Numbers of such a program are `NO_DATA`, and never become a baseline.
 
     ## What to do
     Fix the call that is named; where memory ran out, free tensors with `ttnn.deallocate` or

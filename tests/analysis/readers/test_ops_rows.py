@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.analysis.ops.regions import window
-from pytest_ttnn_perf.analysis.readers.ops_csv import PER_CORE
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.ops import TraceReplays
 from tests.analysis.readers.ops_text import (
     FW,
     GAP,
-    HEADER,
     KERNEL,
     Row,
-    fallback,
     op,
     read,
     signpost,
@@ -27,25 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.core.ops import OpTable
-
-
-WITH_CORES = (*HEADER, *PER_CORE, "LAST")
-
-
-def told(least: object, most: object, **cells: object) -> Row:
-    """Return an op whose cores took at least and at most so long."""
-    return {**op(**cells), PER_CORE[0]: str(least), PER_CORE[1]: str(most)}  # type: ignore[arg-type]
-
-
-def cores(table: OpTable) -> list[tuple[float | None, float | None]]:
-    return [(row.core_min_ns, row.core_max_ns) for row in table]
-
-
-@pytest.mark.parametrize("header", [WITH_CORES, WITH_CORES[:-1]], ids=["inside", "at the end"])
-def test_columns_that_are_filled(tmp_path: Path, header: tuple[str, ...]) -> None:
-    rows = [told(1, 900), signpost("A"), fallback(), told(2.5, 990.5), op(kernel="")]
-    table = read(tmp_path, text(rows, header=header))
-    assert cores(table) == [(1.0, 900.0), (None, None), (2.5, 990.5)]
 
 
 DM = "DEVICE QUASAR_DM KERNEL DURATION [ns]"

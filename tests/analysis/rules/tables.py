@@ -38,7 +38,6 @@ def op(
     attributes: str = "",
     replay: tuple[int, int] | None = None,
     start_cycle: int | None = None,
-    per_core_ns: tuple[float | None, float | None] = (None, None),
 ) -> Op:
     """Return a row; ``replay`` is a trace and which execution of it."""
     return Op(
@@ -55,8 +54,6 @@ def op(
         replay=replay[1] if replay else None,
         start_cycle=start_cycle,
         host=device == HOST,
-        core_min_ns=per_core_ns[0],
-        core_max_ns=per_core_ns[1],
     )
 
 
@@ -80,8 +77,6 @@ def table(
         for name in Columns.__struct_fields__
         if name not in {"signature", "fidelity", "attributes"}
     }
-    for name in ("core_min_ns", "core_max_ns"):  # as in most captures
-        same[name] = same[name] if any(value is not None for value in same[name]) else []
     columns = Columns(
         signature=[signatures.index(row.signature) for row in rows],
         fidelity=[fidelities.index(row.fidelity) if row.fidelity else -1 for row in rows],

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.readers.report_db import BufferType
+from pytest_ttnn_perf.analysis.readers.report_db import BufferType, Device
 from pytest_ttnn_perf.analysis.show.groups import ANALYSES, AnalysisOutcome
 from pytest_ttnn_perf.cli.captures import ANALYSIS_NAMES as NAMES
 from pytest_ttnn_perf.core.finding import Input, Subject
-from tests.analysis.rules.convolving import DEVICE
 from tests.analysis.rules.kernel_logs import printed
 from tests.analysis.rules.reports import Operation, report
 from tests.analysis.rules.tables import Op, Tensor, TraceReplays, on_host, op, table, tensor
@@ -88,7 +87,7 @@ NOT_MEASURED, NOT_APPLICABLE = AnalysisOutcome.NOT_MEASURED, AnalysisOutcome.NOT
         ("cores bottlenecks dram", printed(), NOT_MEASURED, "needs an op table"),
         ("queues", of_calls(RELU), NOT_APPLICABLE, "the report has no transfer between host"),
         ("l1", of_calls(CONV), NOT_MEASURED, "the report does not say how much L1 a core has"),
-        ("l1", of_calls(VIEW, devices=(DEVICE,)), NOT_MEASURED,
+        ("l1", of_calls(VIEW, devices=(Device(0, 64, 10_000, None, 10_000),)), NOT_MEASURED,
          "the report does not say what ran inside its operations"),
     ],
 )  # fmt: skip

@@ -39,7 +39,7 @@ def test_findings_without_a_line_of_their_own_are_named_once() -> None:
     findings = (
         covers,
         replace(quiet, code="TTP314", saving_ns=8e3, adds_ns=0.0, covered_by="TTP305"),
-        replace(quiet, code="TTP306", saving_ns=1.0, adds_ns=1.0),
+        replace(quiet, code="TTP309", saving_ns=1.0, adds_ns=1.0),
         replace(quiet, code="TTP401"),
         replace(FINDING, code="TTP402", saving_ns=9e9, adds_ns=9e9, at_most=True),
     )
@@ -48,7 +48,7 @@ def test_findings_without_a_line_of_their_own_are_named_once() -> None:
     titles = [line.split()[0] for line in lines if line.startswith("TTP")]
     assert titles == ["TTP305", "TTP402"]  # an upper bound comes last
     assert [line for line in lines if "TTP314" in line] == ["    also: TTP314 names the same ops"]
-    assert "not shown, too little to save: TTP306; --all shows them" in lines
+    assert "not shown, too little to save: TTP309; --all shows them" in lines
     assert "not shown, no saving known: TTP401; --all shows them" in lines
     assert [line for line in lines if line.startswith("bottleneck")] == [
         "bottleneck: decode: mixed",

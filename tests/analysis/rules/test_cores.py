@@ -13,16 +13,8 @@ from tests.analysis.rules.tables import Op, op, tensor
 WIDE = tensor(1, 1, 32, 2048, memory="L1_INTERLEAVED")
 #: 64 rows: for up to 32, DRAM-sharded weights are another way.
 TALL = tensor(1, 1, 64, 2048, memory="L1_INTERLEAVED")
-INPUT = tensor(1, 1, 32, 64)
 VOCABULARY = tensor(1, 1, 32, 32768, memory="L1_INTERLEAVED")
 PICKED = tensor(1, 1, 32, 32)
-UNEVEN = (
-    op("Conv2d", [INPUT], ns=90_000.0, per_core_ns=(80_000.0, 89_000.0)),
-    op("Reshape", [INPUT], ns=6_000.0, per_core_ns=(1_000.0, 5_900.0)),
-    op("Halo", [INPUT], ns=10_000.0, per_core_ns=(0.0, 9_900.0)),
-    op("Halo", [INPUT], ns=10_000.0, per_core_ns=(4_000.0, 9_900.0)),
-    op("Slice", [INPUT], ns=10_000.0, per_core_ns=(4_950.0, 9_900.0)),
-)
 
 
 def on_one_core(code: str, ns: float, *inputs: object, given: object = WIDE) -> Op:
@@ -62,7 +54,6 @@ CASES = [
         for dtype, size, part in (("BFLOAT16", 2.0, 0.75), ("BFLOAT8_B", 1.0625, 0.6))
         for weights in [tensor(1, 1, 2048, 2048, dtype=dtype)]
     ),
-    Case("TTP306", of_ops(*UNEVEN), FOUND, 10_350 / 126_000, 10_350.0, "cores in 3 of 5 ops"),
     Case("TTP308", of_ops(*searched("Reduce")), FOUND, 63 / 74, 630_000.0, "on 1 of 64 cores"),
     *(
         Case("TTP308", of_ops(*searched(code)), FOUND, 63 / 74, 630_000.0, "sampling is 86.5 %")

@@ -1,14 +1,11 @@
-"""What rules share: worked out once per table, and gone with it."""
+"""What rules share: worked out once per table."""
 
 from __future__ import annotations
 
-import gc
-import weakref
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.analysis.checklist.bottleneck import bottleneck_of
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules, run_rules
-from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.core.finding import Subject
 from tests.analysis.rules.tables import Op, OpTable, on_host, op, table, tensor
 
@@ -28,20 +25,6 @@ def small_table() -> OpTable:
         op("UnaryDeviceOperation", [LARGE], [LARGE], ns=10.0),
         op("MatmulDeviceOperation", [SMALL, SMALL], [LARGE]),
     )
-
-
-class Thing:
-    """Something of which can be told whether it is still there."""
-
-
-def test_nothing_is_kept_longer_than_its_table() -> None:
-    thing_of = once_per_table(lambda _: Thing())
-    ops = small_table()
-    thing = weakref.ref(thing_of(ops))
-    assert thing() is thing_of(ops)
-    del ops
-    gc.collect()
-    assert thing() is None
 
 
 def test_all_rules_together_read_the_rows_at_most_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
-from pytest_ttnn_perf.analysis.readers.report_db import BufferType, CoreRange, Device, Shard
+from pytest_ttnn_perf.analysis.readers.report_db import CoreRange, Shard
 from pytest_ttnn_perf.core.finding import Subject
-from tests.analysis.rules.answers import Ask
 from tests.analysis.rules.cases import CLEAN, FOUND, UNKNOWN, Case, of_cases, of_ops
 from tests.analysis.rules.reports import Operation, record, report
 from tests.analysis.rules.tables import op, tensor
@@ -17,11 +14,6 @@ BINARY, UNARY = "BinaryNgDeviceOperation", "UnaryDeviceOperation"
 APART = tensor(1, 32, 32, 64, logical=(1, 32, 1, 64))
 BROUGHT = op("TilizeWithValPaddingDeviceOperation", [TILES], [APART])
 EXPERTS = op("MatmulDeviceOperation", [APART, tensor(1, 32, 64, 64)], [APART])
-ON_ROWS = (
-    op(BINARY, [ROWS, ROWS], ns=400.0),
-    op("LayerNormDeviceOperation", [ROWS], ns=200.0),
-    op(BINARY, [TILES, TILES], ns=400.0),
-)
 CONVERTED = (
     op("Matmul", ns=45.0),
     op("TilizeDeviceOperation", [TILES], ns=10.0),
@@ -42,23 +34,7 @@ OTHER = TALL._replace(id=2, shard=Shard((64, 32), (CoreRange(0, 0, 7, 1),)))
 MOVES = [Operation(1, "ttnn.to_memory_config", inputs=(1,), outputs=(2,))]
 
 
-def l1_of(*used: tuple[int, int | None]) -> Subject:
-    """Return operations on cores of 1000 bytes, with what tensors and circular buffers take."""
-    operations = [
-        Operation(
-            number, "ttnn.conv2d", inputs=(1,), device_operations=("Conv2d",),
-            cb_bytes_per_core=circular,
-            bytes_per_bank={BufferType.L1: tensors, BufferType.DRAM: 10**6},
-        )
-        for number, (tensors, circular) in enumerate(used, start=1)
-    ]  # fmt: skip
-    devices = (Device(0, 64, 1000, None, 1100),) * 2
-    made = report([*operations, Operation(9, "ttnn.deallocate")], [record(1, 1, 1, 64, 32)])
-    return Subject(report=replace(made, devices=devices))
-
-
 CASES = [
-    Case("TTP201", of_ops(*ON_ROWS), FOUND, 0.03, 30.0, "60.0 % of a step goes into 2 ops"),
     Case("TTP202", of_ops(BROUGHT), FOUND, 31 / 32),
     # What is brought into the shape that experts want is no advice.
     Case("TTP202", of_ops(BROUGHT, EXPERTS), CLEAN, 0.0),
@@ -67,17 +43,9 @@ CASES = [
     Case("TTP302", Subject(report=report(MOVES, [FIRST, FIRST._replace(id=2)])), UNKNOWN),
     Case("TTP302", Subject(report=report(MOVES, [FIRST, record(2, 1, 1, 1024, 32)])), UNKNOWN),
     Case("TTP303", of_ops(*HANDED_ON), FOUND, 18 / 175, 18_000.0, "5.493 MiB of activations"),
-    Case("TTP304", l1_of((600, 350), (100, 100), (500, 410)), FOUND, 0.05, told="1x1x64x32 950.0"),
-    Case("TTP304", l1_of((500, 390)), CLEAN, 0.11),
-    Case("TTP304", l1_of((500, None)), UNKNOWN),
 ]
 
 
 @of_cases(CASES)
 def test_answers(case: Case) -> None:
     case.check()
-
-
-def test_the_fullest_operations_are_named() -> None:
-    answer = Ask("TTP304")(l1_of((600, 350), (100, 100), (500, 410)))
-    assert [each.value for each in answer.evidence] == [950.0, 910.0]

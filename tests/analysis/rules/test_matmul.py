@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
-from msgspec.structs import replace
 
-from pytest_ttnn_perf.core.finding import Subject
 from tests.analysis.rules.answers import Ask
 from tests.analysis.rules.cases import CLEAN, FOUND, NOT_ASKED, UNKNOWN, Case, of_cases, of_ops
-from tests.analysis.rules.convolving import NOT_ASKED as AS_USUAL
-from tests.analysis.rules.convolving import called, conv, convolving, output
 from tests.analysis.rules.tables import Op, Tensor, op, table, tensor
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.core.finding import Subject
 
 UNARY = op("UnaryDeviceOperation", ns=100_000.0)
 ROWS, GIVEN = (tensor(1, 1, 32, 64 * factor) for factor in (1, 2))
@@ -55,6 +55,27 @@ LARGE = 102_400
 COMPUTE_NS = 2 * 1024 * 64 * 288 / (64 * 148 / 72 * 1000)
 
 
+def conv(
+    sharding: str = "HEIGHT",
+    pixels: int = 1024,
+    channels: int = 64,
+    *,
+    ns: float = 100.0,
+    device: int = 0,
+    attributes: str = "",
+) -> Op:
+    """Return a convolution that gives these pixels and channels."""
+    memory = f"L1_{sharding}_SHARDED"
+    return op(
+        "Conv2dDeviceOperation",
+        [tensor(1, 1, pixels, 32, memory=memory), tensor(1, 1, 288, channels)],
+        [tensor(1, 1, pixels, channels, memory=memory)],
+        ns=ns,
+        device=device,
+        attributes=attributes,
+    )
+
+
 def buffered(key: str, sharding: str = "HEIGHT") -> Op:
     """Return a convolution with a second buffer switched off, at a quarter of its peak."""
     off = f"{{'enable_{key}_double_buffer': 'false'}}"
@@ -64,12 +85,6 @@ def buffered(key: str, sharding: str = "HEIGHT") -> Op:
 #: PM IDEAL is that of all cores of a chip; on 16, none is faster than those of Blackhole.
 IDEAL = conv(pixels=LARGE, ns=2e6)._replace(fidelity="HiFi4", cores=16, ideal_ns=1_000.0)
 BATCH_NORM = op("BatchNormOperation", [tensor(1, 64, 32, 32)], ns=70.0)
-BLOCK = called(1, asked=AS_USUAL._replace(act_block_h_override=32), circular=1_000)
-
-
-def blocks(**fields: object) -> Subject:
-    return Subject(report=convolving((replace(BLOCK, **fields), output(1, rows=256))))
-
 
 CASES = [
     Case("TTP310", added(MATMUL), FOUND, told="`bias` of `ttnn.linear`"),
@@ -87,10 +102,6 @@ CASES = [
     Case("TTP314", of_ops(UNARY), NOT_ASKED, told="no matmuls"),
     Case("TTP314", of_ops(square(), arch="quasar"), UNKNOWN, told="peaks of quasar are not known"),
     Case("TTP314", of_ops(op("Matmul")), UNKNOWN, told="no matmul gives its operands"),
-    Case("TTP602", blocks(), FOUND, 1, told="act_block_h_override 32 → 256"),
-    Case("TTP602", blocks(cb_bytes_per_core=None), UNKNOWN),
-    Case("TTP602", blocks(cb_bytes_per_core=9_000), CLEAN, 0),
-    Case("TTP602", of_ops(IDEAL), UNKNOWN, told="in a report database"),
     # Height-sharded convolutions keep their weights in L1.
     Case("TTP603", of_ops(buffered("weights")), CLEAN, 0),
     Case("TTP603", of_ops(buffered("weights", "BLOCK")), FOUND, None, 288 * 64 * 2 / 288),

@@ -62,7 +62,7 @@ def test_it_stops_at_the_roofline() -> None:
 
 
 def test_what_says_no_saving_adds_little_or_is_waived_is_no_step() -> None:
-    untold = finding("TTP602", 1.0, saving_ns=None, adds_ns=None)
+    untold = finding("TTP504", 1.0, saving_ns=None, adds_ns=None)
     little = finding("TTP101", 50.0, 0.0, quiet=True, covered_by="TTP311")
     waived = finding("TTP203", 70.0, waived="wanted")
     target = finding("TTP905", 5.0)
