@@ -457,16 +457,15 @@ def low_matmul_efficiency(
 
     ## What to do
     Set the values that are named for each matmul. Few rows, weights interleaved: the least
-    `in0_block_w` that divides the inner dimension in tiles and gives blocks of twelve tiles with
-    `per_core_N`. Many rows: `in0_block_w` of 4 to 8, and output subblocks of up to eight tiles, or
-    four with `fp32_dest_acc_en`; turn that off unless sums need float32, and `packer_l1_acc` on. A
-    batch in the first input that the weights do not have (`fuse_batch=False`): reshape it into
-    rows. Output blocks of fewer rows than a core has (`out_block_h` below `per_core_M`): raise it.
-    Both inputs with a batch: `MatmulMultiCoreReuseProgramConfig`. A tall output of few columns: a
-    1D program config, with shards by height in L1. No program config: pass one, or `core_grid`, as
-    an input or output interleaved in L1 can make the chosen one four times slower, and an
-    activation is an op of its own. Always pass `compute_kernel_config`: without it, bfloat16 falls
-    to LoFi.
+    `in0_block_w` that divides the inner tiles and gives blocks of twelve tiles with `per_core_N`.
+    Many rows: `in0_block_w` of 4 to 8, and output subblocks of up to eight tiles, or four with
+    `fp32_dest_acc_en`; turn that off unless sums need float32, and `packer_l1_acc` on. A batch in
+    the first input that the weights do not have (`fuse_batch=False`): reshape it into rows. Output
+    blocks of fewer rows than a core has (`out_block_h` below `per_core_M`): raise it. Both inputs
+    with a batch: `MatmulMultiCoreReuseProgramConfig`. A tall output of few columns: a 1D program
+    config, with shards by height in L1. No program config: pass one, or `core_grid`: the chosen one
+    can be four times slower, and an activation is an op of its own. Always pass
+    `compute_kernel_config`: without it, bfloat16 falls to LoFi.
 
     ```py
     config = ttnn.init_device_compute_kernel_config(
@@ -480,8 +479,8 @@ def low_matmul_efficiency(
     ## What it saves
     The time of the matmul, less twice the longer of two: what its operands take at the full
     bandwidth of DRAM, and what its products take on its cores, at its fidelity. Where a value is
-    named, 0.6 of the roofline is in reach; of interleaved weights on Blackhole, 60 % of the
-    bandwidth in bfloat4_b, 74 % in bfloat8_b, 80 % in bfloat16.
+    named, 0.6 of the roofline; of interleaved weights on Blackhole, 60 % of the bandwidth in
+    bfloat4_b, 74 % in bfloat8_b, 80 % in bfloat16.
 
     ## When it is no problem
     Where DEVICE ARCH is missing, PM IDEAL is the roofline. Blocks have to fit into L1.
