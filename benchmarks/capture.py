@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.analysis.ops.align import attribute
 from pytest_ttnn_perf.analysis.ops.names import settings_in
+from pytest_ttnn_perf.analysis.ops.regions import regions_of
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
 from tests.harness.corpus import corpus_folder, op_tables
 
@@ -236,7 +237,8 @@ def attribution_cost(folder: Path, *, rounds: int) -> bool:
 
 def attribute_afresh(before: OpTable, after: OpTable) -> None:
     settings_in.cache_clear()  # what an earlier round has read must not help
-    attribute(before, after)
+    regions = (regions_of(before).regions[0], regions_of(after).regions[0])
+    attribute(before, after, regions)
 
 
 def write_capture(file: Path, *, rows: int, seed: int = 0, layer: tuple[int, ...] = ()) -> Path:

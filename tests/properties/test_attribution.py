@@ -15,12 +15,11 @@ from pytest_ttnn_perf.analysis.ops.align import (
     Cause,
     ChangeKind,
     Part,
-    attribute,
     common_subsequence,
 )
 from pytest_ttnn_perf.analysis.show.attribution import shown_sum, waterfall_of
 from pytest_ttnn_perf.core.ops import HOST, Op, Signature
-from tests.analysis.ops.tables import MATMUL, NORM, RESHARD, op, resized, retyped, table
+from tests.analysis.ops.tables import MATMUL, NORM, RESHARD, changed, op, resized, retyped, table
 from tests.properties.strategies import FEW, SOME
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def pairs(
 
 def compared(both: tuple[list[Op], list[Op]]) -> Attribution:
     before, after = both
-    return attribute(table(before), table(after))
+    return changed(table(before), table(after))
 
 
 def mirrored(part: Part) -> Part:
@@ -150,7 +149,7 @@ def test_steps_of_a_waterfall_lead_from_before_to_after(
     captures: tuple[list[Op], list[Op]], besides_ns: int
 ) -> None:
     before, after = map(table, captures)
-    found = attribute(before, after)
+    found = changed(before, after)
     # Times may be of other sessions than the tables: what they differ by is left to other ops.
     after_ns = max(found.after_ns + besides_ns, 0.0)
     left_ns = found.unexplained_ns + after_ns - found.after_ns

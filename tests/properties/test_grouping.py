@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.analysis.ops.align import attribute, group_ops
 from pytest_ttnn_perf.analysis.ops.names import condense_settings, function_in, settings_in
-from tests.analysis.ops.tables import table
+from tests.analysis.ops.tables import changed, grouped, table
 from tests.properties.strategies import MANY, SOME
 from tests.properties.test_attribution import ops
 
@@ -32,7 +31,7 @@ WORDS = st.sampled_from([
 
 
 def groups_of(rows: list[Op]) -> OpGroups:
-    return group_ops(table(rows))
+    return grouped(table(rows))
 
 
 def total_ns(groups: OpGroups) -> float:
@@ -48,7 +47,7 @@ def rounding_ns(groups: OpGroups) -> float:
 @given(ROWS)
 def test_the_groups_add_up_to_the_total_of_the_table(rows: list[Op]) -> None:
     groups = groups_of(rows)
-    whole = attribute(table(rows), table(rows))
+    whole = changed(table(rows), table(rows))
     assert total_ns(groups) == pytest.approx(whole.before_ns, abs=rounding_ns(groups))
 
 

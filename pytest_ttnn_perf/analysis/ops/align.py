@@ -39,11 +39,11 @@ from pytest_ttnn_perf.analysis.ops.names import (
     settings_in,
     shape_text,
 )
-from pytest_ttnn_perf.analysis.ops.regions import Basis, Lane, lanes_of, middle_lanes
+from pytest_ttnn_perf.analysis.ops.regions import Basis, Lane, middle_lane
 from pytest_ttnn_perf.core.ops import Columns, OpGroup, OpGroups, OpTable, short_code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.ops.regions import Region
     from pytest_ttnn_perf.core.ops import Signature, Tensor
@@ -102,10 +102,9 @@ class Part(Struct, frozen=True):
 class Attribution(Struct, frozen=True):
     """A change in parts: ``after − before = parts + unexplained``, exactly.
 
-    The totals are kernel times of one device: the mean where there are several. ``unexplained_ns``
-    is what ``unexplained_ops`` ops amount to that match and changed within noise. ``devices``
-    counts those before and after; ``replayed``: one replay of each trace stands for all.
-    Of a ``region``, the totals are of its middle step, on the slowest device.
+    The totals are kernel times of the middle step of a ``region``, on its slowest device.
+    ``unexplained_ns`` is what ``unexplained_ops`` ops amount to that match and changed within
+    noise. ``devices`` counts those before and after; ``replayed``: the steps are of a trace.
     """
 
     before_ns: float
@@ -307,64 +306,43 @@ _DECIMALS: Final = 3
 GROUPED: Final = "grouped"
 
 
-def group_ops(table: OpTable, chosen: Sequence[Lane] | None = None) -> OpGroups:
-    """Group ops of one signature that are set up alike.
+def group_ops(table: OpTable, lane: Lane) -> OpGroups:
+    """Group the ops of a lane that have one signature and are set up alike.
 
-    If lanes of devices are ``chosen``, only their ops, and the mean of what they take. Fallbacks to
-    the host are added, unless the ops are of a trace, which has none.
+    Fallbacks to the host are added, unless the ops are of a trace, which has none.
     """
-    on_devices, on_host = lanes_of(table)
-    if chosen is not None:
-        on_devices, on_host = _folded(table, chosen), Lane() if table.traces else on_host
-    lanes = (*on_devices, on_host)
-    groups: dict[tuple[Signature, int | None, str | None, str], list[list[float]]]
-    groups = defaultdict(lambda: [[] for _ in lanes])
+    groups: dict[tuple[Signature, int | None, str | None, str], list[float]] = defaultdict(list)
     c = table.columns
-    for place, lane in enumerate(lanes):
-        for row, kernel_ns in zip(lane.rows, lane.kernel_ns, strict=True):
-            fidelity, attributes = c.fidelity[row], c.attributes[row]
-            likeness = (
-                table.signatures[c.signature[row]],
-                c.cores[row],
-                None if fidelity < 0 else table.fidelities[fidelity],
-                "" if attributes < 0 else condense_settings(table.attribute_texts[attributes]),
-            )
-            groups[likeness][place].append(kernel_ns)
+    on_host = [] if table.traces else [(row, 0.0) for row, host in enumerate(c.host) if host]
+    for row, kernel_ns in chain(zip(lane.rows, lane.kernel_ns, strict=True), on_host):
+        fidelity, attributes = c.fidelity[row], c.attributes[row]
+        likeness = (
+            table.signatures[c.signature[row]],
+            c.cores[row],
+            None if fidelity < 0 else table.fidelities[fidelity],
+            "" if attributes < 0 else condense_settings(table.attribute_texts[attributes]),
+        )
+        groups[likeness].append(kernel_ns)
     found = [
         OpGroup(
             *likeness,
-            count=max(map(len, times)),
-            total_ns=round(sum(chain.from_iterable(times)) / len(on_devices), _DECIMALS),
-            median_ns=round(median(chain.from_iterable(times)), _DECIMALS),
+            count=len(times),
+            total_ns=round(sum(times), _DECIMALS),
+            median_ns=round(median(times), _DECIMALS),
         )
-        for likeness, of_lanes in groups.items()
-        for times in (
-            [of_lanes] if likeness[0].inputs or likeness[0].outputs else _by_time(of_lanes)
-        )
+        for likeness, all_ns in groups.items()
+        for times in ([all_ns] if likeness[0].inputs or likeness[0].outputs else _by_time(all_ns))
     ]
     return OpGroups(table.kernel_time, tuple(sorted(found, key=_group_order)))
 
 
-def _folded(table: OpTable, lanes: Sequence[Lane]) -> tuple[Lane, ...]:
-    """Average lanes that run one program, op by op.
-
-    A collective has fewer cores at the end of a line than in its middle, and shapes may differ from
-    device to device: kept apart, that would be twice as many ops that take half the time each.
-    """
-    codes = [table.signatures[number].op for number in table.columns.signature]
-    if len({tuple(codes[row] for row in lane.rows) for lane in lanes}) != 1:
-        return tuple(lanes)
-    places = zip(*(lane.kernel_ns for lane in lanes), strict=True)
-    return (Lane(lanes[0].rows, [sum(place) / len(lanes) for place in places]),)
-
-
-def _by_time(of_lanes: list[list[float]]) -> Iterator[list[list[float]]]:
+def _by_time(all_ns: list[float]) -> Iterator[list[float]]:
     """Separate ops without operands by their times."""
-    ordered = sorted(chain.from_iterable(of_lanes), reverse=True)
+    ordered = sorted(all_ns, reverse=True)
     steps = [now for then, now in pairwise(ordered) if now < _APART * then]
     bounds = [math.inf, *(math.nextafter(step, math.inf) for step in steps), -math.inf]
     for above, below in pairwise(bounds):
-        yield [[ns for ns in times if below <= ns < above] for times in of_lanes]
+        yield [ns for ns in all_ns if below <= ns < above]
 
 
 def _group_order(group: OpGroup) -> tuple[object, ...]:
@@ -382,7 +360,9 @@ def attribute_groups(before: OpGroups, after: OpGroups) -> Attribution | None:
     """
     if before.kernel_time != after.kernel_time:
         return None
-    return attribute(_expand_groups(before), _expand_groups(after))
+    then, now = _expand_groups(before), _expand_groups(after)
+    lanes = [Lane(range(len(table)), table.columns.kernel_ns) for table in (then, now)]
+    return _attributed(then, now, lanes[0], lanes[1])
 
 
 def attribute_regions(
@@ -627,46 +607,14 @@ def _fill_resized(
             to[i] = j
 
 
-# Devices before and after, and the noise of their ops.
+# The ops before and after, and their noise.
 
 
 class Strand(NamedTuple):
-    """The ops of a device: number of the variant, time in units."""
+    """The ops of a lane: number of the variant, time in units."""
 
     variants: tuple[int, ...]
     units: Sequence[int]
-
-
-class Pairing(NamedTuple):
-    """Devices that ran alike; units are weighted sums over them."""
-
-    before: Strand
-    after: Strand
-    weight: int
-
-
-def _pair_strands(before: Sequence[Strand], after: Sequence[Strand]) -> list[Pairing]:
-    """Pair devices by their order.
-
-    As many after as before are paired one to one. Otherwise each is paired with all whose share of
-    the whole lies over its own, so that both sides keep the mean over their devices.
-    """
-    whole = math.lcm(len(before), len(after))
-    alike: defaultdict[object, list[tuple[Strand, Strand]]] = defaultdict(list)
-    for at in range(whole):
-        ours, theirs = before[at * len(before) // whole], after[at * len(after) // whole]
-        alike[ours.variants, theirs.variants].append((ours, theirs))
-    return [
-        Pairing(_summed([ours for ours, _ in each]), _summed([now for _, now in each]), len(each))
-        for each in alike.values()
-    ]
-
-
-def _summed(strands: Sequence[Strand]) -> Strand:
-    if len(strands) == 1:
-        return strands[0]
-    columns = zip(*(strand.units for strand in strands), strict=True)
-    return Strand(strands[0].variants, list(map(sum, columns)))
 
 
 #: Between two replays of one trace (768 pairs of ops in seven captures of Blackhole chips) an op
@@ -716,22 +664,15 @@ class Kind(Struct, eq=False):
 
 
 class Change(NamedTuple):
-    """An op before and after, on the devices of one ``lane``.
+    """An op before and after, in units.
 
-    Its units are the sum over those devices; ``unit_ns`` makes them the time per device. An op that
-    came has none before, one that went none after.
+    One that came has none before, one that went none after.
     """
 
     kind: Kind
     before: int
     after: int
-    unit_ns: float
-    lane: int
     moved: bool = False
-
-
-def _most_on_a_lane(changes: Iterable[Change]) -> int:
-    return max(Counter(change.lane for change in changes).values(), default=0)
 
 
 def _changed_groups(
@@ -747,7 +688,7 @@ def _changed_groups(
         groups[change.kind].append(change)
     unexplained = [own for kind, own in groups.items() if not kind.causes]
     noise = _noise_between([
-        (change.before * change.unit_ns, change.after * change.unit_ns)
+        (change.before * unit_ns, change.after * unit_ns)
         for own in unexplained
         for change in own
     ])  # fmt: skip
@@ -755,7 +696,7 @@ def _changed_groups(
     def is_noise(*groups: list[Change]) -> bool:
         before = sum(change.before for group in groups for change in group) * unit_ns
         after = sum(change.after for group in groups for change in group) * unit_ns
-        count = sum(map(_most_on_a_lane, groups))
+        count = sum(map(len, groups))
         return is_chance(before, after, count=count, noise=noise)
 
     found = [
@@ -766,7 +707,7 @@ def _changed_groups(
     for own in unexplained:
         ways: dict[int, list[Change]] = {1: [], -1: [], 0: []}
         for change in own:
-            then, now = change.before * change.unit_ns, change.after * change.unit_ns
+            then, now = change.before * unit_ns, change.after * unit_ns
             chance = is_chance(then, now, noise=noise)
             ways[0 if chance else 1 if now > then else -1].append(change)
         # Where some of a kind got slower and others faster, and it comes to nothing, that is noise.
@@ -776,7 +717,7 @@ def _changed_groups(
 
 
 class Fates:
-    """Finds the changes of paired ops; like changes share a kind.
+    """Finds the changes of ops; like changes share a kind.
 
     In strands that are not ``ordered`` no op stands next to another.
     """
@@ -786,22 +727,20 @@ class Fates:
         self._ordered = ordered
         self._kinds: dict[object, Kind] = {}
 
-    def of(self, pairing: Pairing, *, lane: int, unit_ns: float) -> Iterator[Change]:
-        before, after, weight = pairing
-        place = (unit_ns / weight, lane)
+    def of(self, before: Strand, after: Strand) -> Iterator[Change]:
         to, moved = match(before.variants, after.variants, self._catalogue)
         kept = {i: j for i, j in enumerate(to) if j != NONE}
         kind_of = cache(self._matched)
         for pairs in (kept, moved):
             for i, j in pairs.items():
                 kind = kind_of(before.variants[i], after.variants[j])
-                yield Change(kind, before.units[i], after.units[j], *place, moved=pairs is moved)
+                yield Change(kind, before.units[i], after.units[j], moved=pairs is moved)
         gone = set(range(len(before.variants))).difference(kept, moved)
         come = set(range(len(after.variants))).difference(kept.values(), moved.values())
         for kind, i in self._listed(before.variants, gone, ChangeKind.REMOVED):
-            yield Change(kind, before.units[i], 0, *place)
+            yield Change(kind, before.units[i], 0)
         for kind, j in self._listed(after.variants, come, ChangeKind.ADDED):
-            yield Change(kind, 0, after.units[j], *place)
+            yield Change(kind, 0, after.units[j])
 
     def _matched(self, before: int, after: int) -> Kind:
         ours, theirs = self._catalogue.variants[before], self._catalogue.variants[after]
@@ -867,76 +806,48 @@ _FINEST: Final = -10
 _EXACT_BITS: Final = 52
 
 
-def attribute(
-    before: OpTable, after: OpTable, regions: tuple[Region, Region] | None = None
-) -> Attribution:
+def attribute(before: OpTable, after: OpTable, regions: tuple[Region, Region]) -> Attribution:
     """Attribute the change of the kernel time between two captures.
 
     Of ``regions``, the middle step on its slowest device is compared, which is what their times are
-    of. Without any, the totals are those of the whole captures: several devices are compared each
-    with its counterpart, by ascending number, and then averaged; of a trace, one replay is compared
-    with one, each of whose ops takes the median of the complete replays. Ops that fell back to the
-    host are compared, but take no kernel time.
-
-    Parts and ``unexplained_ns`` add up to the change exactly, as floats and in any order. Swapping
-    the tables negates all of them.
+    of. Parts and ``unexplained_ns`` add up to the change exactly, as floats and in any order.
+    Swapping the tables negates all of them.
     """
-    if regions is None:
-        (our_lanes, our_host), (their_lanes, their_host) = lanes_of(before), lanes_of(after)
-        replayed = any(set(table.columns.replay) - {None} for table in (before, after))
-    else:
-        our_lanes, our_host = middle_lanes(before, regions[0]), Lane()
-        their_lanes, their_host = middle_lanes(after, regions[1]), Lane()
-        replayed = any(region.basis is Basis.REPLAYS for region in regions)
-    total_ns = sum(sum(lane.kernel_ns) for lane in (*our_lanes, *their_lanes))
+    lanes = middle_lane(before, regions[0]), middle_lane(after, regions[1])
+    return replace(
+        _attributed(before, after, *lanes),
+        devices=(len(before.devices) or 1, len(after.devices) or 1),
+        replayed=any(region.basis is Basis.REPLAYS for region in regions),
+        region=regions[1].name,
+    )
+
+
+def _attributed(before: OpTable, after: OpTable, our_lane: Lane, their_lane: Lane) -> Attribution:
+    total_ns = sum(our_lane.kernel_ns) + sum(their_lane.kernel_ns)
     unit_ns = 2.0 ** max(_FINEST, math.frexp(total_ns)[1] - _EXACT_BITS)
     catalogue = Catalogue()
 
-    def strands(table: OpTable, lanes: Iterable[Lane]) -> list[Strand]:
+    def strand(table: OpTable, lane: Lane) -> Strand:
         numbers = catalogue.numbered(table)
-        return [
-            Strand(
-                tuple([numbers[row] for row in lane.rows]),
-                [round(ns / unit_ns) for ns in lane.kernel_ns],
-            )
-            for lane in lanes
-        ]
+        units = [round(ns / unit_ns) for ns in lane.kernel_ns]
+        return Strand(tuple([numbers[row] for row in lane.rows]), units)
 
-    *ours, our_fallbacks = strands(before, [*our_lanes, our_host])
-    *theirs, their_fallbacks = strands(after, [*their_lanes, their_host])
-    whole = math.lcm(len(ours), len(theirs))
-    pairings = _pair_strands(ours, theirs)
+    ours, theirs = strand(before, our_lane), strand(after, their_lane)
     fates = Fates(catalogue, ordered=GROUPED not in {before.format, after.format})
-    changes = [
-        change
-        for lane, pairing in enumerate([*pairings, Pairing(our_fallbacks, their_fallbacks, whole)])
-        for change in fates.of(pairing, lane=lane, unit_ns=unit_ns)
-    ]
-    groups = _changed_groups(changes, unit_ns=unit_ns / whole)
-
-    def mean_ns(units: int) -> float:
-        # To the nearest unit, halves to the even one: so the sign makes no difference.
-        nearest, rest = divmod(units, whole)
-        return (nearest + (2 * rest + nearest % 2 > whole)) * unit_ns
-
-    before_ns = mean_ns(sum(sum(pairing.before.units) for pairing in pairings))
-    after_ns = mean_ns(sum(sum(pairing.after.units) for pairing in pairings))
-    parts = sorted((_part(*group, mean_ns) for group in groups), key=_part_order)
-    others = Counter(change.lane for change in changes)
-    others.subtract(change.lane for group, _ in groups for change in group)
+    changes = list(fates.of(ours, theirs))
+    groups = _changed_groups(changes, unit_ns=unit_ns)
+    before_ns, after_ns = sum(ours.units) * unit_ns, sum(theirs.units) * unit_ns
+    parts = sorted((_part(*group, unit_ns) for group in groups), key=_part_order)
     return Attribution(
         before_ns,
         after_ns,
         tuple(parts),
         (after_ns - before_ns) - sum(part.delta_ns for part in parts),
-        devices=(len(before.devices) or 1, len(after.devices) or 1),
-        replayed=replayed,
-        unexplained_ops=max(others.values(), default=0),
-        region=None if regions is None else regions[1].name,
+        unexplained_ops=len(changes) - sum(len(group) for group, _ in groups),
     )
 
 
-def _part(group: list[Change], within_noise: bool, mean_ns: Callable[[int], float]) -> Part:  # noqa: FBT001 (of a pair)
+def _part(group: list[Change], within_noise: bool, unit_ns: float) -> Part:  # noqa: FBT001 (of a pair)
     kind = group[0].kind
     signature, _, _, attributes = kind.variant
     before = sum(change.before for change in group)
@@ -945,12 +856,12 @@ def _part(group: list[Change], within_noise: bool, mean_ns: Callable[[int], floa
         kind.listed or (ChangeKind.SLOWER if delta > 0 else ChangeKind.FASTER),
         signature.op,
         operands_text(signature),
-        _most_on_a_lane(group),
-        mean_ns(delta),
+        len(group),
+        delta * unit_ns,
         kind.causes,
-        _most_on_a_lane(change for change in group if change.moved),
+        sum(change.moved for change in group),
         calling_shape(signature, attributes),
-        mean_ns(before),
+        before * unit_ns,
         kind.name,
         kind.beside,
         within_noise,

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.finding import region_name
 from pytest_ttnn_perf.core.metric import median
-from pytest_ttnn_perf.core.ops import HOST, Category, Signpost, TraceReplays
+from pytest_ttnn_perf.core.ops import Category, Signpost, TraceReplays
 from pytest_ttnn_perf.core.text import counted
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _is_cold(table: OpTable, call: Step) -> bool:
     return sum(gap for gap in gaps if gap >= COMPILING_NS) > sum(gaps) / 2
 
 
-# The ops whose times are compared: those of each device, or of a region's middle step.
+# The ops whose times are compared: those of a region's middle step.
 
 
 class Lane(NamedTuple):
@@ -182,62 +182,19 @@ class Lane(NamedTuple):
     kernel_ns: Sequence[float] = ()
 
 
-def middle_lanes(table: OpTable, region: Region) -> tuple[Lane, ...]:
-    """Return the middle step, or two, on the slowest device."""
-    kernel_ns = table.columns.kernel_ns
-    chosen = (slowest_rows(table, step) for step in middle_steps(table, region))
-    return tuple(Lane(rows, [kernel_ns[row] for row in rows]) for rows in chosen)
+def middle_lane(table: OpTable, region: Region) -> Lane:
+    """Return the middle step on its slowest device, of two the mean of each op.
 
-
-def lanes_of(table: OpTable) -> tuple[tuple[Lane, ...], Lane]:
-    """Return the lanes of a table's devices, and the host's.
-
-    The devices are in ascending order; an empty lane stands for none. Ops that fell back to the
-    host run, but take no kernel time.
+    A collective has fewer cores at the end of a line than in its middle, and shapes may differ from
+    device to device: it is the code of an op that counts. Of two steps that ran different ops, it
+    is the first.
     """
-    c = table.columns
-    rows_of: defaultdict[int, list[int]] = defaultdict(list)
-    for row, device in enumerate(c.device):
-        rows_of[device].append(row)
-    host = rows_of.pop(HOST, [])
-    devices = tuple(_lane(c, rows_of[device]) for device in sorted(rows_of))
-    return devices or (Lane(),), Lane(host, [0.0] * len(host))
-
-
-def _lane(c: Columns, rows: Sequence[int]) -> Lane:
-    """Put one replay of a trace where the trace ran first.
-
-    A trace without numbers of replays counts as outside.
-    """
-    if {c.replay[row] for row in rows} == {None}:
-        return Lane(rows, list(map(c.kernel_ns.__getitem__, rows)))
-    replays: dict[int, dict[int, list[int]]] = {}
-    for row in rows:
-        trace, replay = c.trace[row], c.replay[row]
-        if trace is not None and replay is not None:
-            replays.setdefault(trace, {}).setdefault(replay, []).append(row)
-    kept: list[int] = []
-    kernel_ns: list[float] = []
-    done: set[int] = set()
-    for row in rows:
-        trace = c.trace[row]
-        if trace is None or c.replay[row] is None:
-            kept.append(row)
-            kernel_ns.append(c.kernel_ns[row])
-        elif trace not in done:
-            done.add(trace)
-            complete = _complete(c, replays[trace])
-            kept += complete[0]
-            places = zip(*complete, strict=True)
-            kernel_ns += [median([c.kernel_ns[each] for each in place]) for place in places]
-    return Lane(kept, kernel_ns)
-
-
-def _complete(c: Columns, replays: Mapping[int, Sequence[int]]) -> list[Sequence[int]]:
-    """Return the replays that ran what most of them did."""
-    ran = [(tuple([c.signature[row] for row in rows]), rows) for _, rows in sorted(replays.items())]
-    usual = _most_common(ops for ops, _ in ran)
-    return [rows for ops, rows in ran if ops == usual]
+    kernel_ns, signature = table.columns.kernel_ns, table.columns.signature
+    chosen = [slowest_rows(table, step) for step in middle_steps(table, region)]
+    ran = {tuple(table.signatures[signature[row]].op for row in rows) for rows in chosen}
+    chosen = chosen if len(ran) == 1 else chosen[:1]
+    places = zip(*chosen, strict=True)
+    return Lane(chosen[0], [sum(kernel_ns[row] for row in at) / len(chosen) for at in places])
 
 
 def _most_common(sequences: Iterable[tuple[T, ...]]) -> tuple[T, ...]:

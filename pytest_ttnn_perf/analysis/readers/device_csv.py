@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from pytest_ttnn_perf.analysis.ops.align import group_ops
 from pytest_ttnn_perf.analysis.ops.regions import (
-    middle_lanes,
+    middle_lane,
     regions_of,
     step_times_ns,
     why_invalid,
@@ -148,7 +148,7 @@ def gated_ops(table: OpTable) -> OpGroups | None:
     groups = [
         replace(group, region=region.name)
         for region in regions
-        for group in group_ops(table, middle_lanes(table, region)).groups
+        for group in group_ops(table, middle_lane(table, region)).groups
     ]
     return OpGroups(what, tuple(groups))
 

@@ -84,8 +84,7 @@ def compare_captures(
     """Attribute the change of each region that both captures have.
 
     Those of one name belong together, and those of which one name is a part of the other, if no
-    other is: decode and multichip_decode. So do the only ones of their captures. Captures that have
-    no region in common are compared as a whole, and that is said.
+    other is: decode and multichip_decode. So do the only ones of their captures.
     """
     first, second = (op_table_of(file, start=start, end=end) for file in (before, after))
     if first.kernel_time != second.kernel_time:
@@ -109,8 +108,11 @@ def compare_captures(
     ours, theirs = regions_of(first).regions, regions_of(second).regions
     pairs = _pairs(ours, theirs)
     if not pairs:
-        note = "they have no region in common: compared as a whole, mean of the devices"
-        return CaptureComparison((attribute(first, second),), notes=(*notes, note))
+        message = (
+            f"{before.name} ({_names(ours)}) and {after.name} ({_names(theirs)}) have no region in "
+            "common: capture both with the same signposts around what you compare"
+        )
+        raise UsageError(message)
     paired = [region for pair in pairs for region in pair]
     alone = [
         UnmatchedRegion(side, each.name, median(step_times_ns(table, each)))
@@ -127,6 +129,10 @@ def compare_captures(
         if then.name != now.name
     )
     return CaptureComparison(changes, unmatched=tuple(alone), notes=notes)
+
+
+def _names(regions: Iterable[Region]) -> str:
+    return ", ".join(region.name or "no name" for region in regions) or "none"
 
 
 def _pairs(ours: Sequence[Region], theirs: Sequence[Region]) -> list[tuple[Region, Region]]:
@@ -536,15 +542,9 @@ def _head(attribution: Attribution, figures: Sum) -> str:
 def _basis(attribution: Attribution) -> str:
     before, after = attribution.devices
     several = f"{before} devices" if before == after else f"{before} → {counted(after, 'device')}"
-    basis = []
-    if attribution.region is None:
-        basis += [f"mean of {several}"] if (before, after) != (1, 1) else []
-        basis += ["one replay of each trace"] if attribution.replayed else []
-    else:
-        basis += ["a replay"] if attribution.replayed else []
-        basis += [f"on the slowest of {several}"] if (before, after) != (1, 1) else []
-    between = ", " if attribution.region is None else " "
-    return f" ({between.join(basis)})" if basis else ""
+    basis = ["a replay"] if attribution.replayed else []
+    basis += [f"on the slowest of {several}"] if (before, after) != (1, 1) else []
+    return f" ({' '.join(basis)})" if basis else ""
 
 
 def _sum_up(attribution: Attribution, words: dict[ChangeKind, str]) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_ttnn_perf.analysis.ops.align import attribute, group_ops
+from pytest_ttnn_perf.analysis.ops.regions import Basis, Region, middle_lane, rows_by_device
 from pytest_ttnn_perf.core.ops import Signature, Tensor
 from tests.analysis.rules import tables as rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_ttnn_perf.core.ops import Op, OpTable
+    from pytest_ttnn_perf.analysis.ops.align import Attribution
+    from pytest_ttnn_perf.core.ops import Op, OpGroups, OpTable
 
 ACTIVATION = Tensor((1, 1, 32, 4096), (1, 1, 32, 4096), "TILE", "BFLOAT16", "L1_WIDTH_SHARDED")
 WEIGHT = Tensor((1, 1, 4096, 1024), (1, 1, 4096, 1024), "TILE", "BFLOAT16", "DRAM_INTERLEAVED")
@@ -30,6 +33,21 @@ def op(signature: Signature = MATMUL, kernel_ns: float = 10_000.0, **fields: Any
 def table(ops: Iterable[Op]) -> OpTable:
     """Return the table of these rows, of an unknown board."""
     return rules.table(*ops, arch=None, available_cores=None)
+
+
+def whole(of: OpTable) -> Region:
+    """Return all of a table as one step."""
+    return Region("", Basis.WHOLE, (rows_by_device(of, range(len(of))) or {0: ()},))
+
+
+def changed(before: OpTable, after: OpTable) -> Attribution:
+    """Attribute the change between all of two tables."""
+    return attribute(before, after, (whole(before), whole(after)))
+
+
+def grouped(of: OpTable) -> OpGroups:
+    """Group all ops of a table."""
+    return group_ops(of, middle_lane(of, whole(of)))
 
 
 def resized(

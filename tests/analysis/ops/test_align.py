@@ -1,8 +1,9 @@
-"""Ops aligned: lanes of devices and replays, noise, and causes."""
+"""Ops aligned: noise, and causes."""
 
 from __future__ import annotations
 
 from random import Random
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,12 +13,13 @@ from pytest_ttnn_perf.analysis.ops.align import (
     Attribution,
     ChangeKind,
     Variant,
-    attribute,
     causes_between,
     is_chance,
 )
-from pytest_ttnn_perf.core.ops import HOST, Op, Signature
-from tests.analysis.ops.tables import ACTIVATION, MATMUL, NORM, RESHARD, op, retyped, table
+from tests.analysis.ops.tables import ACTIVATION, MATMUL, NORM, RESHARD, changed, op, retyped, table
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.core.ops import Op
 
 
 def test_the_parts_are_the_largest_first_and_add_up() -> None:
@@ -28,7 +30,7 @@ def test_the_parts_are_the_largest_first_and_add_up() -> None:
         *[op(RESHARD, 6_000)] * 3,
         op(NORM, 30_000),
     ]
-    attribution = attribute(table(before), table(after))
+    attribution = changed(table(before), table(after))
     assert [(part.change, part.op, part.count, part.delta_ns) for part in attribution.parts] == [
         (ChangeKind.SLOWER, MATMUL.op, 1, 61_000),
         (ChangeKind.ADDED, RESHARD.op, 3, 18_000),
@@ -38,59 +40,8 @@ def test_the_parts_are_the_largest_first_and_add_up() -> None:
     assert attribution.op_list_changed
 
 
-def replayed(*replays: list[Op], trace: int = 1) -> list[Op]:
-    return [
-        row._replace(trace=trace, replay=number)
-        for number, rows in enumerate(replays)
-        for row in rows
-    ]
-
-
-def test_one_replay_stands_for_all_with_the_median_of_each_op() -> None:
-    replays = [[op(MATMUL, ns), op(NORM, 2 * ns)] for ns in (10_000, 12_000, 90_000)]
-    ops = [op(RESHARD, 5_000), *replayed(*replays), op(RESHARD, 7_000)]
-    attribution = attribute(table(ops), table(ops))
-    assert attribution.before_ns == 5_000 + 12_000 + 24_000 + 7_000
-    assert attribution.replayed
-
-
-def on(device: int, *rows: Op) -> list[Op]:
-    return [row._replace(device=device) for row in rows]
-
-
-def test_devices_are_averaged() -> None:
-    before = on(3, op(MATMUL, 10_000)) + on(4, op(MATMUL, 20_000))
-    after = on(3, op(MATMUL, 10_000)) + on(4, op(MATMUL, 60_000))
-    attribution = attribute(table(before), table(after))
-    assert (attribution.before_ns, attribution.after_ns) == (15_000, 35_000)
-    assert attribution.devices == (2, 2)
-    (part,) = attribution.parts
-    assert (part.change, part.count, part.delta_ns) == (ChangeKind.SLOWER, 1, 20_000)
-
-
-@pytest.mark.parametrize(("before", "after"), [(1, 4), (4, 1), (2, 3), (3, 2), (3, 3)])
-def test_another_number_of_devices_keeps_the_means(before: int, after: int) -> None:
-    def some(devices: int) -> list[Op]:
-        times = [9_000 + 6_000 * device for device in range(devices)]
-        return [op(MATMUL, ns, device=device) for device, ns in enumerate(times)]
-
-    attribution = attribute(table(some(before)), table(some(after)))
-    assert attribution.before_ns == 9_000 + 3_000 * (before - 1)
-    assert attribution.after_ns == 9_000 + 3_000 * (after - 1)
-    assert attribution.devices == (before, after)
-
-
-def test_a_fallback_to_the_host_is_told_but_takes_no_kernel_time() -> None:
-    fallback = op(Signature("(torch) cat"), 0, device=HOST, cores=None, fidelity=None)
-    attribution = attribute(table([op()]), table([op(), fallback, fallback]))
-    (part,) = attribution.parts
-    assert (part.change, part.op, part.count) == (ChangeKind.ADDED, "(torch) cat", 2)
-    assert (attribution.delta_ns, attribution.devices) == (0, (1, 1))
-    assert attribution.op_list_changed
-
-
 def compared(before: list[Op], after: list[Op]) -> Attribution:
-    return attribute(table(before), table(after))
+    return changed(table(before), table(after))
 
 
 def jittered(ops: list[Op], seed: int, fraction: float = 0.01) -> list[Op]:

@@ -1,4 +1,4 @@
-"""Real captures: totals as computed from the file itself, and changes made to it on purpose."""
+"""Real captures, and changes made to them on purpose."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from pytest_ttnn_perf.analysis.ops.align import ChangeKind, attribute
+from pytest_ttnn_perf.analysis.ops.align import ChangeKind
+from pytest_ttnn_perf.analysis.ops.regions import middle_steps, regions_of, slowest_rows
 from pytest_ttnn_perf.analysis.readers.ops_csv import read_ops_csv
+from tests.analysis.ops.tables import changed
 from tests.harness.corpus import corpus
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.core.ops import OpTable
 
-#: Captures whose replays are all complete, or that have none.
 CAPTURES = [
     "blackhole_clip_encoder", "blackhole_deepseek_8dev", "blackhole_oft_conv", "falcon3_7b_tp4",
     "gemma_31b_full_decode_multichip", "gemma_31b_fused_final", "gpt_oss_20b_fused_decode",
@@ -29,10 +30,10 @@ def capture(name: str) -> OpTable:
 
 @pytest.mark.parametrize("name", CAPTURES)
 def test_the_op_that_was_made_slower_is_found(name: str) -> None:
-    table = capture(name)
-    place = next(
-        row for row in range(len(table)) if table.op(row).trace is None and table.op(row).cores
-    )
+    whole = capture(name)
+    step = middle_steps(whole, regions_of(whole).regions[0])[0]
+    table = whole.select(slowest_rows(whole, step))
+    place = next(row for row in range(len(table)) if table.op(row).cores)
     op = table.op(place)
     columns = table.columns
     slower = replace(
@@ -40,11 +41,11 @@ def test_the_op_that_was_made_slower_is_found(name: str) -> None:
         kernel_ns=[*columns.kernel_ns[:place], op.kernel_ns * 2, *columns.kernel_ns[place + 1 :]],
         cores=[*columns.cores[:place], 999, *columns.cores[place + 1 :]],
     )
-    attribution = attribute(table, replace(table, columns=slower))
+    attribution = changed(table, replace(table, columns=slower))
     (part,) = attribution.parts
     assert (part.change, part.op, part.count) == (ChangeKind.SLOWER, op.signature.op, 1)
     assert [str(cause) for cause in part.causes] == [f"cores {op.cores} → 999"]
-    assert part.delta_ns == attribution.delta_ns == op.kernel_ns / len(table.devices)
+    assert part.delta_ns == attribution.delta_ns == pytest.approx(op.kernel_ns)
 
 
 def test_an_activation_that_was_fused_into_a_matmul() -> None:
@@ -52,7 +53,7 @@ def test_an_activation_that_was_fused_into_a_matmul() -> None:
     at = {post.name: post.position for post in table.signposts}
     apart = table.select(range(at["LONG_GELU_B0"], at["LONG_GELU_B0_END"]))
     fused = table.select(range(at["LONG_GELU_F4"], at["LONG_GELU_F4_END"]))
-    slower, gone = attribute(apart, fused).parts
+    slower, gone = changed(apart, fused).parts
     assert (slower.change, slower.op) == (ChangeKind.SLOWER, "MatmulDeviceOperation")
     assert "activation none → GELU" in map(str, slower.causes)
     assert (gone.change, gone.op) == (ChangeKind.REMOVED, "UnaryDeviceOperation")

@@ -9,9 +9,9 @@ from pytest_ttnn_perf.analysis.ops.align import (
     attribute_groups,
     group_ops,
 )
-from pytest_ttnn_perf.analysis.ops.regions import middle_lanes, regions_of
+from pytest_ttnn_perf.analysis.ops.regions import middle_lane, regions_of
 from pytest_ttnn_perf.core.ops import HOST, Op, OpGroup, OpGroups, Signature
-from tests.analysis.ops.tables import MATMUL, NORM, RESHARD, op, retyped, table
+from tests.analysis.ops.tables import MATMUL, NORM, RESHARD, grouped, op, retyped, table
 
 FOLD = Signature("Fold")
 
@@ -31,12 +31,12 @@ def group(
 
 
 def groups_of(*ops: Op) -> list[OpGroup]:
-    return list(group_ops(table(ops)).groups)
+    return list(grouped(table(ops)).groups)
 
 
 def test_ops_that_are_set_up_alike_are_one_group() -> None:
     rows = [op(MATMUL, 10_000), op(NORM, 5_000), op(MATMUL, 12_000), op(MATMUL, 11_000)]
-    assert group_ops(table(rows)) == OpGroups(
+    assert grouped(table(rows)) == OpGroups(
         "DEVICE KERNEL DURATION [ns]",
         (group(NORM, 1, 5_000), group(MATMUL, 3, 33_000, 11_000)),
     )
@@ -59,23 +59,11 @@ def test_ops_that_differ_in_anything_are_two(other: Op, expected: dict[str, obje
     assert replace(group(), **expected) in found
 
 
-def test_replays_of_a_trace_are_one() -> None:
-    rows = [
-        op(signature, ns + replay, replay=(1, replay))
-        for replay in (0, 10, 50)
-        for signature, ns in ((MATMUL, 100.0), (MATMUL, 200.0), (NORM, 30.0))
-    ]
-    assert groups_of(*rows, op(NORM, 7)) == [
-        group(NORM, 2, 47, 23.5),
-        group(MATMUL, 2, 320, 160),
-    ]
-
-
 def test_ops_on_the_host_are_counted_and_take_no_kernel_time() -> None:
     cat = Signature("(torch) cat")
     fallback = op(cat, 900, device=HOST, cores=None, fidelity=None)
     expected = group(cat, 2, 0, cores=None, fidelity=None)
-    assert groups_of(fallback, op(device=0), op(device=1), fallback) == [expected, group()]
+    assert groups_of(fallback, op(), fallback) == [expected, group()]
     assert groups_of(fallback, fallback) == [expected]
 
 
@@ -108,7 +96,7 @@ def test_the_two_middle_steps_of_one_program_are_one_whatever_device_is_slowest(
     replays = table(rows)
     (region,) = regions_of(replays).regions
 
-    groups = group_ops(replays, middle_lanes(replays, region)).groups
+    groups = group_ops(replays, middle_lane(replays, region)).groups
 
     assert [(each.signature.op, each.count, each.total_ns) for each in groups] == [
         (MATMUL.op, 1, 100),

@@ -10,12 +10,12 @@ import pytest
 from pytest_ttnn_perf.analysis.ops.align import (
     Attribution,
     ChangeKind,
-    attribute,
     common_subsequence,
 )
 from tests.analysis.ops.tables import (
     NORM,
     RESHARD,
+    changed,
     op,
     resized,
     retyped,
@@ -31,7 +31,7 @@ CiReport = list[tuple[ChangeKind, str, int, list[str]]]
 
 
 def compared(before: list[Op], after: list[Op]) -> Attribution:
-    return attribute(table(before), table(after))
+    return changed(table(before), table(after))
 
 
 def told(before: list[Op], after: list[Op]) -> CiReport:
