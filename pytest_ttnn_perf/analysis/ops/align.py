@@ -307,7 +307,7 @@ GROUPED: Final = "grouped"
 
 
 def group_ops(table: OpTable, lane: Lane) -> OpGroups:
-    """Group the ops of a lane that have one signature and are set up alike.
+    """Group ops of one signature that are set up alike.
 
     Fallbacks to the host are added, unless the ops are of a trace, which has none.
     """
