@@ -185,9 +185,9 @@ class Lane(NamedTuple):
 def middle_lane(table: OpTable, region: Region) -> Lane:
     """Return the middle step on its slowest device.
 
-    Of two in the middle, each op has the mean of both. A collective has fewer cores at the end of a line than in its middle, and shapes may differ from
-    device to device: it is the code of an op that counts. Of two steps that ran different ops, it
-    is the first.
+    Of two in the middle, each op has the mean of both. A collective has fewer cores at the end of a
+    line than in its middle, and shapes may differ from device to device: it is the code of an op
+    that counts. Of two steps that ran different ops, it is the first.
     """
     kernel_ns, signature = table.columns.kernel_ns, table.columns.signature
     chosen = [slowest_rows(table, step) for step in middle_steps(table, region)]
