@@ -276,8 +276,14 @@ def data_movement(
 def _is_ragged(signature: Signature) -> bool:
     shapes = _shape(signature.inputs), _shape(signature.outputs)
     rows = [shape[-2] for shape in shapes if len(shape) > 1]
-    # A single row can be laid out in another way by the op that makes it.
-    return 1 not in rows and any(each % _TILE for each in rows)
+    # A single row can be laid out in another way by the op that makes it, and so can heads, which
+    # are narrower than tokens.
+    of_tokens = all(shape[-1] >= _HIDDEN for shape in shapes if shape)
+    return of_tokens and 1 not in rows and any(each % _TILE for each in rows)
+
+
+#: Hidden dimensions have so many columns.
+_HIDDEN: Final = 512
 
 
 def _rearranges(signature: Signature) -> bool:

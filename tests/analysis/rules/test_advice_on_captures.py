@@ -191,6 +191,8 @@ def test_advice_promises_what_models_reach_and_removes_what_is_slow() -> None:
     assert slow.saving_ns == pytest.approx(1_020_000, rel=0.02), "its best convolution: 43 %"
     prefill = region_of("qwen3_32b_multichip.csv", "multichip_prefill")
     assert not any("ReshapeView" in each.subject for each in Ask("TTP307")(prefill).evidence)
+    heads = Ask("TTP307")(region_of("qwen27_incumbent_full_attention_ops.csv", "decode"))
+    assert heads.saving_ns == pytest.approx(85_500, rel=0.02)
     assert "of gaps outside of replays" in (Ask("TTP309")(prefill).arithmetic or "")
     decode = region_of("qwen3_32b_multichip.csv", "multichip_decode")
     assert "drop the reshape" in (Ask("TTP202")(decode).fix or "")
