@@ -376,20 +376,20 @@ Every figure on this page was printed by
     python benchmarks/gate_quality.py --tests {tests} --nights {nights} --seeds {seeds}
 
 which also writes it, with `--out docs/explanation/gate-quality.md`, and gives the same figures for
-the same seeds. Your machine has noise of its own: `ttnn-perf calibrate` on several days tells by
+the same seeds. Your machine has noise of its own: `ttnn-perf calibrate` on several days shows by
 how much processes and nights differ, and so which line is yours.
 
 **False reds** are unchanged tests that fail, of any outcome, in 30 nightly runs of 200 tests.
 **Blind** is the share of unchanged results with a limit above 20 %. **Exit 6**: nights on which the
 gate found the machine slower and named no test. **Found** is the share of tests, slower by so much,
-that fail by name. ± is the reach of the 95 % interval, in which reds of one test or of one night
+that fail by name. The sign ± is the reach of the 95 % interval, in which reds of one test or of one night
 go together.
 
 ## Kinds of runners that the rule was made for
 
 {known}
 
-## Kinds that were written by somebody else
+## Kinds that others wrote
 
 The rule was made without them. Afterwards one constant, the clip of wild nights, was chosen on all
 kinds, with other seeds than these.

@@ -18,7 +18,7 @@ MAX_WORDS_BY_HAND: Final = 40_000
 MAX_WORDS_OF_REFERENCE: Final = 35_000
 MAX_WORDS_OF_A_PAGE: Final = 2_200
 MAX_WORDS: Final = {
-    "docs/explanation/how-the-gate-decides.md": 1_350,
+    "docs/explanation/how-the-gate-decides.md": 1_400,
     "docs/reference/cli.md": 6_500,
 }
 MAX_WORDS_OF_A_RULE: Final = 350

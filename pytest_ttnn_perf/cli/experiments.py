@@ -136,7 +136,7 @@ def add_bisect(parser: argparse.ArgumentParser) -> None:
     add("good GOOD", "a branch, tag or commit that is fast")
     add("--metric NAME", "the metric to follow (default: the one with the clearest change)")
     _add_rounds(parser, "commit", "all commits", MAX_ROUNDS)
-    add("--into SUBMODULE", "go on inside a submodule that the slow commit moves beside other "
+    add("--into SUBMODULE", "go on inside a submodule that the slow commit moves with other "
         "changes; SUBMODULE=GOOD..BAD for a range of it", action="append", default=[])  # fmt: skip
     add_format(parser)
     _pass_on(parser)

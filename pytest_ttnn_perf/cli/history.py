@@ -294,7 +294,7 @@ def run_export(options: argparse.Namespace) -> Result:
 def add_prune(parser: argparse.ArgumentParser) -> None:
     add = partial(add_argument, parser)
     add("--keep AGE", "how old runs may be, in days such as 90d", type=_age, required=True)
-    add("--history URL", "the database to prune; without a URL, that of TTNN_PERF_HISTORY or the "
+    add("--history URL", "the database to prune; without a URL, TTNN_PERF_HISTORY or the "
         "setting", nargs="?", const="")  # fmt: skip
     add("--dry-run", "show what would be removed without removing it")
 

@@ -86,7 +86,7 @@ def add_script(parser: argparse.ArgumentParser, *, shown: bool = True) -> None:
 def run_run(options: argparse.Namespace) -> Result:
     """Run a script with a profiler, and gate it as a test.
 
-    Its baseline is that of FILE::OPERATION. All other options, such as --ttnn-perf-confirm, are
+    Its baseline is filed under FILE::OPERATION. All other options, such as --ttnn-perf-confirm, are
     those of the pytest plugin. Exit code 1: the script or the gate failed; 2: refused.
     """
     from pytest_ttnn_perf.plugin.script import run_session

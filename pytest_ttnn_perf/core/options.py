@@ -43,7 +43,7 @@ OPTIONS: Final = (
         "number from 0, or ab",
         "N",
         "Times a suspect is measured again in a fresh process before it fails (default: 4); ab: "
-        "what stays in doubt is measured in turns with its baseline's commit",
+        "what stays in doubt is measured alternately with its baseline's commit",
     ),
     (
         "timeout",
