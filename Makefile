@@ -83,6 +83,7 @@ check: $(READY)  ## lint, format, types, documentation
 	$(BIN)/mypy
 	$(BIN)/mypy examples
 	$(BIN)/python docs/generate.py --check
+	$(BIN)/python docs/lint.py
 
 docs: $(READY)  ## write the generated pages
 	$(BIN)/python docs/generate.py

@@ -380,7 +380,8 @@ the same seeds. Your machine has noise of its own: `ttnn-perf calibrate` on seve
 how much processes and nights differ, and so which line is yours.
 
 **False reds** are unchanged tests that fail, of any outcome, in 30 nightly runs of 200 tests.
-**Blind** is the share of unchanged results with a limit above 20 %. **Exit 6**: nights on which the
+
+**Blind** is the share of unchanged results with a limit above 20 %. **Exit 6** counts nights on which the
 gate found the machine slower and named no test. **Found** is the share of tests, slower by so much,
 that fail by name. The sign ± is the reach of the 95 % interval, in which reds of one test or of one night
 go together.

@@ -15,15 +15,19 @@ ROOT = Path(__file__).parents[2]
 CHECK = ["--check"]
 
 
-@pytest.fixture(scope="module")
-def generate() -> Any:
-    """Return the script as a module: the pages are no package."""
-    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
+def script(name: str) -> Any:
+    """Return a script as a module: the pages are no package."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def generate() -> Any:
+    return script("generate")
 
 
 @pytest.fixture
@@ -73,3 +77,14 @@ def test_missing_and_superfluous_pages_are_found_and_mended(
     assert "docs/rules/index.md: broken link TTP101.md" in problems
     assert generate.main([], docs=docs) == 0, capsys.readouterr().err
     assert generate.main(CHECK, docs=docs) == 0, capsys.readouterr().err
+
+
+def test_prose_that_has_to_be_translated_is_found() -> None:
+    lint = script("lint")
+    page = 'It is told. `told` is code, "told" is quoted.\n\n' + "word " * 45 + ".\n"
+    page += "\n```console\n$ pytest\n```\n"
+    assert list(lint.wrong_words("page.md", page)) == ["page.md: 'told': use report, show, print"]
+    assert "page.md: a sentence of 45 words" in "\n".join(lint.wrong_lengths({"page.md": page}))
+    assert len(list(lint.not_run({"page.md": page}))) == 1
+    said = page.replace("```console", "<!-- not run: no board -->\n```console")
+    assert not list(lint.not_run({"page.md": said}))
