@@ -382,9 +382,9 @@ how much processes and nights differ, and so which line is yours.
 **False reds** are unchanged tests that fail, of any outcome, in 30 nightly runs of 200 tests.
 
 **Blind** is the share of unchanged results with a limit above 20 %. **Exit 6** counts nights on
-which the gate found the machine slower and named no test. **Found** is the share of tests, slower by so much,
-that fail by name. The sign ± is the reach of the 95 % interval, in which reds of one test or of
-one night go together.
+which the gate found the machine slower and named no test. **Found** is the share of tests, slower
+by so much, that fail by name. The sign ± is the reach of the 95 % interval, in which reds of one
+test or of one night go together.
 
 ## Kinds of runners that the rule was made for
 

@@ -102,7 +102,11 @@ def compare_captures(
     if differs:
         notes = (f"not the same hardware: {', '.join(differs)}",)
     if region is not None:
-        pair = region_named(first, region, before.name), region_named(second, region, after.name)
+        names = region.partition("=") if "=" in region else (region, "", region)
+        pair = (
+            region_named(first, names[0], before.name),
+            region_named(second, names[2], after.name),
+        )
         change = _predicted(attribute(first, second, pair), first, pair[0].name)
         return CaptureComparison((change,), notes=notes)
     ours, theirs = regions_of(first).regions, regions_of(second).regions
@@ -110,7 +114,7 @@ def compare_captures(
     if not pairs:
         message = (
             f"{before.name} ({_names(ours)}) and {after.name} ({_names(theirs)}) have no region in "
-            "common: capture both with the same signposts around what you compare"
+            "common: name those that belong together, as --region decode=traced_decode"
         )
         raise UsageError(message)
     paired = [region for pair in pairs for region in pair]

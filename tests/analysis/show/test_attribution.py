@@ -17,8 +17,10 @@ from pytest_ttnn_perf.analysis.show.attribution import (
     attribution_sentence,
     calls_sentence,
     causes_text,
+    compare_captures,
     shown_sum,
 )
+from pytest_ttnn_perf.core.errors import UsageError
 from pytest_ttnn_perf.core.ops import CALLS, OpGroup, OpGroups, Signature, Tensor
 from tests.harness.corpus import corpus
 
@@ -209,3 +211,12 @@ def test_regions_pair_by_the_words_of_their_names(project: Project) -> None:
         "multichip_prefill", "multichip_trace_decode",
     ]  # fmt: skip
     assert "decode before is compared with multichip_trace_decode" in found["notes"]
+
+
+def test_regions_of_other_names_are_paired_on_request() -> None:
+    names = ("final_decode", "multichip")
+    before, after = (corpus(f"ops_perf/llama_8b_{name}.csv") for name in names)
+    with pytest.raises(UsageError, match="--region decode="):
+        compare_captures(before, after)
+    (change,) = compare_captures(before, after, region="decode=multi_decode").regions
+    assert (change.before_ns, change.after_ns) == pytest.approx((1.198e6, 0.3887e6), rel=0.01)
