@@ -576,8 +576,10 @@ class RunSummary:
         style = style_of(terminalreporter)
         verbosity = config.option.verbose
         if not judged:
-            text = "no test was gated: "
-            text += self.run.gate.device.stopped or "those that ran are not marked, or were skipped"
+            why = self.run.gate.device.stopped or (
+                "those that ran are not marked, call no helper that measures, or were skipped"
+            )
+            text = f"no test was gated: {why}"
             terminalreporter.write_line(inert(text), yellow=True)
         failed = [] if config.option.tbstyle == "no" else terminalreporter.stats.get("failed", ())
         told = frozenset(self.run.gate.identity(report.nodeid) for report in failed)

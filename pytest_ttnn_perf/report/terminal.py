@@ -204,7 +204,7 @@ def shift_advice(
     compare = rerun.compare(*(rerun.selection if more else names))
     if compare is not None:
         yield "compare with the merge base", compare
-    yield "accept, if it should stay", rerun.accept_all()
+    yield "accept the slower times", rerun.accept_all()
 
 
 def health_lines(health: BaselineHealth, rerun: Rerun) -> Iterator[Line]:

@@ -47,8 +47,7 @@ def test_shifted_machine_is_told_of_no_file(failing: bool, level: str) -> None:
         "the machine, or a change they share"
     )
     assert (
-        'accept, if it should stay: pytest --ttnn-perf-update=all --ttnn-perf-reason "why"'
-        in advice
+        'accept the slower times: pytest --ttnn-perf-update=all --ttnn-perf-reason "why"' in advice
     )
 
 

@@ -97,5 +97,5 @@ def test_shift_names_no_cause_but_the_tests_and_what_differs() -> None:
         ("tests: t.py::t", None),
         ("the run fails (exit code 6), no single test does", None),
         ("compare with the merge base", "ttnn-perf ab 3ab6072 t.py::t"),
-        ("accept, if it should stay", 'pytest --ttnn-perf-update=all --ttnn-perf-reason "why"'),
+        ("accept the slower times", 'pytest --ttnn-perf-update=all --ttnn-perf-reason "why"'),
     ]
