@@ -75,7 +75,11 @@ def test_a_report_holds_what_was_done(tmp_path: Path, cluster: Cluster, mode: st
     # One tile of bfloat16 per bank is what a small tensor takes.
     assert add.bytes_per_bank[BufferType.DRAM] == 2048
     assert matmul.bytes_per_bank[BufferType.DRAM] == 4096
-    # Kernels that the two programs have on the device are none of the call's tensors.
+
+
+def test_kernels_are_not_what_a_call_holds(tmp_path: Path) -> None:
+    _captured(tmp_path)
+
     assert read_held(tmp_path / "home" / "graph.json") == {BufferType.DRAM: 4096}
 
 
