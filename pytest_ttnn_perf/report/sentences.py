@@ -336,7 +336,7 @@ _REMEDIES: Final[Mapping[Reason | Outcome | None, tuple[str, str]]] = {
     Outcome.NO_BASELINE: ("record", "record"),
     Outcome.NOT_COMPARABLE: ("accept", "accept"),
     Outcome.REGRESSED: ("accept", "accept"),
-    Outcome.TOO_NOISY: ("quiet the machine, or add a run to its baseline", "keep"),
+    Outcome.TOO_NOISY: ("quiet the machine, or append this run to its baseline", "keep"),
     Outcome.NO_DATA: ("fix what produces the number; nothing was stored", ""),
 }  # fmt: skip
 

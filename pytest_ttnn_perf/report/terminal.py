@@ -200,7 +200,7 @@ def shift_advice(
     if names:
         yield f"tests: {', '.join(names[:_MOST] + more)}", None
     if shift.worse and not failed:
-        yield "the run fails (exit code 6), no single test does", None
+        yield "exit code 6: the run fails, no single test is to blame", None
     compare = rerun.compare(*(rerun.selection if more else names))
     if compare is not None:
         yield "compare with the merge base", compare

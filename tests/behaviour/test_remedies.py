@@ -231,7 +231,7 @@ SCENES = [
     Scene(gated_record, {"accept": passes}),
     Scene(new, {"record": passes}),
     Scene(faster, {"keep": passes}),
-    Scene(too_noisy, {"quiet the machine, or add a run to its baseline": appends}),
+    Scene(too_noisy, {"quiet the machine, or append this run to its baseline": appends}),
     Scene(redefined, {"correct the metric's definition in the test, or accept": passes}),
     Scene(counted_anew, {"accept": passes}),
     Scene(no_longer_recorded, {"record it again, or forget it": passes}),

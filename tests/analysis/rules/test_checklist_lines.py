@@ -95,7 +95,7 @@ def test_shift_names_no_cause_but_the_tests_and_what_differs() -> None:
     assert [*shift_advice(shift, [slower], Rerun(base="3ab6072"), failed=False)] == [
         ("differs from baselines: governor performance → powersave; load 9 on 8", None),
         ("tests: t.py::t", None),
-        ("the run fails (exit code 6), no single test does", None),
+        ("exit code 6: the run fails, no single test is to blame", None),
         ("compare with the merge base", "ttnn-perf ab 3ab6072 t.py::t"),
         ("accept the slower times", 'pytest --ttnn-perf-update=all --ttnn-perf-reason "why"'),
     ]
